@@ -84,10 +84,10 @@ def bench(*examples: str) -> Callable[[Callable[..., Coroutine[Any, Any, "Sequen
         @wraps(measure)
         def callback(output: Any, **options: Any) -> None:
             from bench.kit.results import show
-            from horae.cli.process import calm_collector, run
+            from horae.cli.process import run, tune_garbage_collector
 
             _hush()
-            calm_collector()
+            tune_garbage_collector()
             show(run(_ending_on_term(measure(**options))), output)
 
         format_option = click.option(

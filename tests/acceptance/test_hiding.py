@@ -51,7 +51,7 @@ from horae.worker.processes.guard import prctl
 if os.getuid() == 0:
     os.setgroups([]), os.setgid(65534), os.setuid(65534)
     prctl(hiding.PR_SET_DUMPABLE, 1)
-hiding._start_anew = lambda: None
+hiding._restart = lambda: None
 file, sys.argv = sys.argv[1], ["horae", "worker"]
 hiding.hide()
 if os.fork() == 0:

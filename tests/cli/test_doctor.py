@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from horae.cli.checks import local_checks
-from horae.cli.installation.store_checks import _migrations, _pooler, judged, told_checks
+from horae.cli.installation.store_checks import _migrations, _pooler, reported_checks, settings_checks
 from horae.client.transport.transport import ApiResponse, Unanswered
 from horae.config.load import load
 from horae.config.settings import Settings
@@ -222,7 +222,7 @@ SEALED = {"opened": 2, "unopened": 0, "canSeal": True, "problem": None, "remedy"
     ],
 )
 def test_the_master_key_is_checked_against_sealed_values(sealed, state, said):
-    [found] = [check for check in told_checks(STORE | {"sealed": sealed}) if check.name == "master key"]
+    [found] = [check for check in reported_checks(STORE | {"sealed": sealed}) if check.name == "master key"]
     assert (found.state, said in found.detail) == (state, True)
 
 
@@ -270,7 +270,7 @@ def test_migrations(version, state):
 )
 def test_postgres_settings_are_checked(changes, name, state):
     facts = Facts(dialect="postgresql", version="0001", settings={**POSTGRES, **changes})
-    found = {check.name: check for check in judged(facts)}
+    found = {check.name: check for check in settings_checks(facts)}
     assert found[name].state == state
     assert found[name].state == "ok" or found[name].remedy
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from horae.cli.embedded import apply_jobs, registry_of
-from horae.cli.fleet.worker import unserved
+from horae.cli.fleet.worker import unserved_warning
 from horae.config.settings import Settings
 from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
@@ -29,7 +29,7 @@ async def test_a_refused_app_is_reported_with_its_place_and_a_remedy(tmp_path: P
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "refused_app", raising=False)
     registry = registry_of("refused_app:app", demo=False)
-    assert "mail (post)" in unserved(Settings(), registry)
+    assert "mail (post)" in unserved_warning(Settings(), registry)
     node = await ServerNode.open(system_env(), "sqlite://", EngineSettings(), "(a test)")
     try:
         with pytest.raises(BadInput, match=r"no secret .*refused_app\.py, line 7") as refused:

@@ -10,9 +10,9 @@ import pytest
 
 from horae.cli.apps import load_app
 from horae.cli.firstkey import ensure_key, make_folder, write_private
-from horae.cli.fleet.worker import NoFunctions, unserved, worker_settings
-from horae.cli.installation.serving import reachable
-from horae.cli.process import StopSignals, signals, unless_aborted, work_until_told
+from horae.cli.fleet.worker import NoFunctions, unserved_warning, worker_settings
+from horae.cli.installation.serving import with_reachable_url
+from horae.cli.process import StopSignals, run_until_stopped, signals, unless_aborted
 from horae.client.app import App
 from horae.config.load import load
 from horae.config.settings import Settings
@@ -44,7 +44,7 @@ class FakeWorker:
 async def test_the_first_signal_drains_and_the_second_aborts(capsys):
     worker, clock = FakeWorker(), VirtualClock()
     with signals(clock) as taken:
-        working = asyncio.ensure_future(work_until_told(worker, taken))
+        working = asyncio.ensure_future(run_until_stopped(worker, taken))
         await worker.started.wait()
         os.kill(os.getpid(), signal.SIGTERM)
         await taken.drain.wait()
@@ -77,20 +77,20 @@ def test_a_worker_warns_about_queues_of_its_app_that_it_does_not_serve():
     app.job("letter", queue="mail")(lambda: None)
     app.job("report")(lambda: None)
 
-    told = unserved(Settings(), app)
+    told = unserved_warning(Settings(), app)
 
     assert "mail (letter)" in told
     assert "--queue default --queue mail" in told
     assert "report" not in told
-    assert unserved(Settings(queues=("mail=2", "default=1")), app) == ""
-    assert unserved(Settings(), NoFunctions()) == ""
+    assert unserved_warning(Settings(queues=("mail=2", "default=1")), app) == ""
+    assert unserved_warning(Settings(), NoFunctions()) == ""
 
 
 async def test_the_end_of_a_worker_is_returned():
     worker = FakeWorker()
     worker.ended.set_result("replace")
     with signals(VirtualClock()) as taken:
-        assert await work_until_told(worker, taken) == "replace"
+        assert await run_until_stopped(worker, taken) == "replace"
 
 
 async def test_an_abort_cancels_an_orderly_shutdown():
@@ -156,11 +156,11 @@ def test_a_folder_that_cannot_be_created_is_reported(tmp_path):
 
 
 def test_a_wildcard_host_is_advertised_by_the_machines_name():
-    assert reachable(load({}, {}).settings).advertise == ""
-    everywhere = reachable(load({"host": "0.0.0.0"}, {}).settings)
+    assert with_reachable_url(load({}, {}).settings).advertise == ""
+    everywhere = with_reachable_url(load({"host": "0.0.0.0"}, {}).settings)
     assert everywhere.advertise.endswith(":8420")
     assert "0.0.0.0" not in everywhere.advertise
-    assert reachable(load({"host": "0.0.0.0", "advertise": "https://h"}, {}).settings).advertise == "https://h"
+    assert with_reachable_url(load({"host": "0.0.0.0", "advertise": "https://h"}, {}).settings).advertise == "https://h"
 
 
 def test_a_worker_gets_its_settings():

@@ -5,7 +5,7 @@ import pytest
 
 from horae.cli.main import cli
 from horae.cli.reference import context_of, walk
-from horae.cli.times import EXPLAINED, TIME
+from horae.cli.times import TIME, TIME_HELP
 from tests.cli.fake_api import FakeApi, page, run
 from tests.cli.test_jobs import JOB
 
@@ -28,7 +28,7 @@ def test_every_option_that_takes_a_time_takes_a_date_and_its_help_says_so(which)
 
     assert option.type is TIME
     assert option.type_cast_value(context, "2026-11-10") == "2026-11-10T00:00:00Z"
-    assert EXPLAINED in " ".join(command.get_help(context).split())
+    assert TIME_HELP in " ".join(command.get_help(context).split())
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ State = Literal["ok", "warn", "fail"]
 
 MIB = 1024 * 1024
 LITTLE_DISK, TIGHT_DISK = 200 * MIB, 2048 * MIB
-LOOKED_AT, MOST_JOBS = 200, 10  # queued executions to inspect, and how many of their jobs to explain
+MOST_EXECUTIONS, MOST_JOBS = 200, 10  # queued executions to inspect, and how many of their jobs to explain
 FIXED_SQLITE = (3, 51, 3)
 
 
@@ -90,11 +90,11 @@ def _key_file(settings: Settings) -> Check:
     return Check("key file", "ok", f"{path}, readable by its owner alone")
 
 
-async def server_checks(settings: Settings, env: Env, world: CliOverrides) -> list[Check]:
+async def server_checks(settings: Settings, env: Env, overrides: CliOverrides) -> list[Check]:
     """Check the server and its workers."""
     from horae.cli.remote import connect
 
-    client = connect(world, env, ",".join(settings.url), str(settings.key) or None, settings.namespace)
+    client = connect(overrides, env, ",".join(settings.url), str(settings.key) or None, settings.namespace)
     try:
         return [check async for check in _server(client, env, settings)]
     finally:
@@ -102,7 +102,7 @@ async def server_checks(settings: Settings, env: Env, world: CliOverrides) -> li
 
 
 async def _server(client: Any, env: Env, settings: Settings) -> Any:
-    from horae.cli.installation.store_checks import told_checks
+    from horae.cli.installation.store_checks import reported_checks
 
     try:
         health = await client.health()
@@ -114,7 +114,7 @@ async def _server(client: Any, env: Env, settings: Settings) -> Any:
         yield clock_check("clock", health.clock_offset, "the server's")
     try:
         await client.ready()
-        for check in told_checks((await client.store()).raw):
+        for check in reported_checks((await client.store()).raw):
             yield check
         yield _workers(await client.workers.list())
         yield await _queued(client)
@@ -165,7 +165,7 @@ def _workers(workers: Any) -> Check:
 
 async def _queued(client: Any) -> Check:
     """Look for queued executions that no live worker can run, by explaining one execution of each of a few jobs."""
-    jobs = {one.raw["jobName"]: one.raw for one in await client.executions.list(status="queued", limit=LOOKED_AT)}
+    jobs = {one.raw["jobName"]: one.raw for one in await client.executions.list(status="queued", limit=MOST_EXECUTIONS)}
     stuck: dict[str, list[str]] = {}
     for name, execution in list(jobs.items())[:MOST_JOBS]:
         explanation = (await client.executions.explain(execution["executionId"])).raw
@@ -182,10 +182,10 @@ async def _queued(client: Any) -> Check:
     return Check("queued", "warn", f"no live worker can run {', '.join(names)}", "\n".join(stuck))
 
 
-def clock_check(name: str, offset: int, whose: str) -> Check:
+def clock_check(name: str, offset: int, owner: str) -> Check:
     """Compare the store's clock, which Horae uses, with this machine's clock, which users and log files use."""
     seconds = abs(offset) / SECOND
-    detail = f"{seconds:.1f} s {'behind' if offset > 0 else 'ahead of'} {whose} clock"
+    detail = f"{seconds:.1f} s {'behind' if offset > 0 else 'ahead of'} {owner} clock"
     if seconds < 2:
-        return Check(name, "ok", f"within 2 s of {whose} clock")
+        return Check(name, "ok", f"within 2 s of {owner} clock")
     return Check(name, "fail" if seconds > 60 else "warn", detail, "Let NTP set both clocks (timedatectl status).")

@@ -52,7 +52,7 @@ def with_demo(settings: Settings) -> Settings:
 async def apply_jobs(node: ServerNode, registry: CombinedApps) -> None:
     """Apply the apps' job definitions to the store; new jobs of the demo run once, or start paused."""
     from horae.cli.apps import places_of
-    from horae.cli.definitions.apply import naming_places
+    from horae.cli.definitions.apply import with_places
     from horae.cli.installation.demo import FIRST, PAUSED
     from horae.engine.definitions.document_applier import Documents
 
@@ -60,7 +60,7 @@ async def apply_jobs(node: ServerNode, registry: CombinedApps) -> None:
     if not documents:
         return
     places = {name: place for app in registry.apps for name, place in places_of(app).items()}
-    with naming_places(documents, places), _naming_a_way():
+    with with_places(documents, places), _with_server_remedy():
         applied = await node.definitions.document_applier.apply(DEFAULT_NAMESPACE, Documents(jobs=documents))
     for job in (one for one in applied.items if one.outcome == "created"):
         if job.name in PAUSED:
@@ -71,7 +71,7 @@ async def apply_jobs(node: ServerNode, registry: CombinedApps) -> None:
 
 
 @contextmanager
-def _naming_a_way() -> Iterator[None]:
+def _with_server_remedy() -> Iterator[None]:
     """Add to the remedy of an error: commands that need a server cannot reach this one, because it exits."""
     try:
         yield
@@ -88,7 +88,7 @@ async def embedded_worker(node: ServerNode, settings: Settings, registry: Combin
     is_alone = not node.store.driver.is_shared
     name = settings.worker_name or (f"embedded@{platform.node()}" if is_alone else "")
     if is_alone:
-        await _end_former(node, name)
+        await _end_previous_session(node, name)
     chosen = worker_settings(settings, name=name, replace=False)
     worker = WorkerRuntime(node.env, chosen, GatewayTransport(node), registry)
     if node.tracer is not None:
@@ -96,7 +96,7 @@ async def embedded_worker(node: ServerNode, settings: Settings, registry: Combin
     return worker
 
 
-async def _end_former(node: ServerNode, name: str) -> None:
+async def _end_previous_session(node: ServerNode, name: str) -> None:
     """Mark the session of an earlier embedded worker as lost:
 
     it ended with its process, so waiting for its timeout is useless.

@@ -24,21 +24,21 @@ def hide() -> None:
     from horae.worker.processes.guard import prctl
 
     if HANDED_OVER in os.environ:
-        take_over()
+        load_handed_over()
     else:
-        _start_anew()
+        _restart()
     if not os.environ.get("HORAE_DEBUG"):
         prctl(PR_SET_DUMPABLE, 0)
 
 
-def take_over() -> None:
+def load_handed_over() -> None:
     """Load the variables from the file in memory into the environment, where /proc does not show them."""
     with os.fdopen(int(os.environ.pop(HANDED_OVER)), "rb") as file:
         file.seek(0)
         os.environ.update(json.load(file))
 
 
-def _start_anew() -> None:
+def _restart() -> None:
     """Replace this process by a new start of the same program, unless it has no secrets to hide."""
     from horae.worker.environ import divide
 

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import click
 
-from horae.cli.times import EXPLAINED, TIME
+from horae.cli.times import TIME, TIME_HELP
 from horae.feature import Command as FeatureCommand
 from horae.feature import installed
 
 # Options that users expect from other systems, and their names here.
-ELSEWHERE = {"--deadline": "--within", "--sla": "--within"}
+OTHER_NAMES = {"--deadline": "--within", "--sla": "--within"}
 
 
 class HoraeCommand(click.Command):
@@ -30,7 +30,7 @@ class HoraeCommand(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             own = {name for parameter in self.params for name in parameter.opts}
-            meant = ELSEWHERE.get(error.option_name)
+            meant = OTHER_NAMES.get(error.option_name)
             if meant not in own:
                 raise
             message = f"{error.message} Did you mean '{meant}'?"
@@ -39,7 +39,7 @@ class HoraeCommand(click.Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if any(parameter.type is TIME for parameter in self.params):
             with formatter.section("Values"):
-                formatter.write_dl([("TIME", EXPLAINED)])
+                formatter.write_dl([("TIME", TIME_HELP)])
         write_examples(formatter, self.examples)
 
 
@@ -78,7 +78,7 @@ class CommandEntry(NamedTuple):
         return command
 
 
-def of_features(group: str = "") -> Iterator[tuple[FeatureCommand, CommandEntry]]:
+def feature_commands(group: str = "") -> Iterator[tuple[FeatureCommand, CommandEntry]]:
     """Yield each command that features add to a group or, without a group, to the sections of `horae --help`."""
     for feature in installed():
         for row in feature.commands:
@@ -87,18 +87,18 @@ def of_features(group: str = "") -> Iterator[tuple[FeatureCommand, CommandEntry]
                 yield row, CommandEntry(row.name, row.help, module, name)
 
 
-class OpenGroup(HoraeGroup):
+class ExtensibleGroup(HoraeGroup):
     """A group of the kernel to which features add commands; each is imported when it is called or listed."""
 
     @cached_property
-    def _hung(self) -> dict[str, CommandEntry]:
-        return {entry.name: entry for _, entry in of_features(self.name or "")}
+    def _feature_commands(self) -> dict[str, CommandEntry]:
+        return {entry.name: entry for _, entry in feature_commands(self.name or "")}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), *self._hung])
+        return sorted([*super().list_commands(ctx), *self._feature_commands])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = self._hung.get(cmd_name)
+        entry = self._feature_commands.get(cmd_name)
         return super().get_command(ctx, cmd_name) if entry is None else entry.load()
 
 
@@ -108,7 +108,7 @@ def with_features(sections: Mapping[str, Sequence[CommandEntry]]) -> dict[str, t
 
 
 def _ordered(heading: str, entries: Sequence[CommandEntry]) -> Iterator[CommandEntry]:
-    rows = [(row.after, entry) for row, entry in of_features() if row.section == heading]
+    rows = [(row.after, entry) for row, entry in feature_commands() if row.section == heading]
     yield from (entry for after, entry in rows if not after)
     for own in entries:
         yield own
@@ -134,7 +134,7 @@ class LazyGroup(HoraeGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in self._entries:
-            raise click.UsageError(f"There is no command {args[0]!r}.{meant(args[0], self._entries)}", ctx)
+            raise click.UsageError(f"There is no command {args[0]!r}.{suggestion(args[0], self._entries)}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -145,7 +145,7 @@ class LazyGroup(HoraeGroup):
                     formatter.write_dl([(entry.name.ljust(widest), entry.help) for entry in entries])
 
 
-def meant(name: str, known: Any) -> str:
+def suggestion(name: str, known: Any) -> str:
     """Return a sentence that suggests a similar name; empty if no name is similar."""
     import difflib
 

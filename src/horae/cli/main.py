@@ -85,17 +85,17 @@ class RootGroup(LazyGroup):
     """The root command: an error of Horae becomes a message on stderr and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        _warn_of_misspelt()
+        _warn_of_misspelt_variables()
         try:
             return super().invoke(ctx)
         except HoraeError as error:
-            tell(error.detail, KEY_REMEDY if isinstance(error, Unauthorized) else error.remedy)
+            print_error(error.detail, KEY_REMEDY if isinstance(error, Unauthorized) else error.remedy)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             ctx.exit(130)
 
 
-def _warn_of_misspelt() -> None:
+def _warn_of_misspelt_variables() -> None:
     """Warn about unknown variables that look like misspelt settings: they have no effect and no other message."""
     if any(name.startswith("HORAE_") for name in os.environ):
         from horae.config.load import misspelled
@@ -119,7 +119,7 @@ def cli() -> None:
     """
 
 
-def tell(detail: str, remedy: str = "") -> None:
+def print_error(detail: str, remedy: str = "") -> None:
     """Print an error on stderr: the problem, then the remedy; in colour on a terminal only."""
     colour = None if "NO_COLOR" not in os.environ else False
     echo(f"{style('Error:', fg='red', bold=True)} {visible(detail)}", err=True, color=colour, styled=True)
@@ -136,7 +136,7 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("HORAE_DEBUG"):
             raise
-        tell(f"{type(error).__name__}: {error}", "This is a bug in Horae. HORAE_DEBUG=1 shows the traceback.")
+        print_error(f"{type(error).__name__}: {error}", "This is a bug in Horae. HORAE_DEBUG=1 shows the traceback.")
         sys.exit(UNEXPECTED)
 
 

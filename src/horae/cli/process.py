@@ -26,7 +26,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         return runner.run(work)
 
 
-def calm_collector() -> None:
+def tune_garbage_collector() -> None:
     """Exclude all present objects from garbage collection, and run it less often; call when everything is loaded.
 
     Python's default collects after every 700 new objects, which took a third of the time of a small request.
@@ -84,7 +84,7 @@ async def unless_aborted(work: Awaitable[T], taken: StopSignals) -> T | None:
         aborting.cancel()
 
 
-async def work_until_told(worker: Any, taken: StopSignals) -> str:
+async def run_until_stopped(worker: Any, taken: StopSignals) -> str:
     """Run a worker; the first signal drains it, the second aborts it."""
     running = asyncio.ensure_future(worker.run())
     watching = [

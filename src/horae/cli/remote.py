@@ -81,12 +81,12 @@ def remote(work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
         **options: Any,
     ) -> None:
         world = click.get_current_context().find_object(CliOverrides) or CliOverrides()
-        asyncio.run(_talk(work, world, (output, server, api_key, namespace, config), *args, **options))
+        asyncio.run(_run(work, world, (output, server, api_key, namespace, config), *args, **options))
 
     return output_option(server_options(callback))
 
 
-async def _talk(
+async def _run(
     work: Callable[..., Awaitable[Any]],
     world: CliOverrides,
     where_to: tuple[str, str | None, str | None, str | None, Path | None],
@@ -103,7 +103,7 @@ async def _talk(
 
 
 def connect(
-    world: CliOverrides,
+    overrides: CliOverrides,
     env: Env,
     server: str | None,
     key: str | None,
@@ -112,8 +112,8 @@ def connect(
 ) -> Client:
     """Create a client that tries each server once and gives up if none listens, because a person waits."""
     patience = RequestRetryPolicy(total=10.0, refusals=1)
-    if world.transport is not None:
-        return Client(key=key or "", namespace=namespace, transport=world.transport, env=env, patience=patience)
+    if overrides.transport is not None:
+        return Client(key=key or "", namespace=namespace, transport=overrides.transport, env=env, patience=patience)
     settings = load({"url": server, "key": key, "namespace": namespace}, file=config).settings
     urls, found = where(None, settings), settings.namespace
     patience = replace(patience, refusals=len(urls))

@@ -144,7 +144,7 @@ def one(api: Api, found: Any, given: Given) -> None:
     api.out.one(found.raw)
 
 
-def says(sentence: str | Callable[[Any, Given], str], **document: Any) -> Show:
+def message(sentence: str | Callable[[Any, Given], str], **document: Any) -> Show:
     """Print a sentence about the result; programs get the answer, or without an answer the arguments and `document`."""
 
     def show(api: Api, answer: Any, given: Given) -> None:

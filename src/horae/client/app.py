@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 from horae.client.encode import encode
 from horae.client.kernel.trigger_options import CronOptions, IntervalOptions, TriggerRules
-from horae.client.loops import NO_FORK
+from horae.client.loops import FORK_LOCK
 from horae.client.options import JobOptions, RetryFunction, WorkflowOptions
 from horae.client.spelling import camel, named, option, process_limits, text_of
 from horae.client.submitting import Submittable
@@ -132,7 +132,7 @@ class App:
     def client(self) -> "Client":
         """The client for submissions: of HORAE_URL, or of the server on this machine. May be set."""
         if self._client is None:
-            with NO_FORK:  # of many threads that start at once, only one creates the client
+            with FORK_LOCK:  # of many threads that start at once, only one creates the client
                 from horae.client.client import Client
 
                 self._client = self._client or Client()

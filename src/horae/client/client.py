@@ -18,7 +18,7 @@ from horae.client.kernel.queues import QueuesResource
 from horae.client.kernel.secrets import SecretsResource
 from horae.client.kernel.triggers import FiresResource, TriggersResource
 from horae.client.local import chosen_namespace, resolve
-from horae.client.loops import NO_FORK
+from horae.client.loops import FORK_LOCK
 from horae.client.options import BulkOptions, SubmitOptions
 from horae.client.resources import AuditResource, ClockResource, DeadLettersResource, ServersResource, WorkersResource
 from horae.client.submission import OF_MANY, OF_ONE, described
@@ -105,7 +105,7 @@ class Client:
     def sync(self) -> "SyncClient":
         """The same client for code without an event loop: every call blocks until it is done."""
         if self._sync is None:
-            with NO_FORK:
+            with FORK_LOCK:
                 from horae.client.sync import SyncClient
 
                 self._sync = self._sync or SyncClient(self)

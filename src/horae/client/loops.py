@@ -20,12 +20,12 @@ BLOCKED: ContextVar[tuple[Loop, ...]] = ContextVar("horae_blocked", default=())
 
 # Held while modules are loaded and threads started. A fork waits for it: otherwise a child could inherit the lock of a
 # module that another thread of its parent was loading, and wait for it for ever.
-NO_FORK = threading.RLock()
-os.register_at_fork(before=NO_FORK.acquire, after_in_parent=NO_FORK.release, after_in_child=NO_FORK.release)
+FORK_LOCK = threading.RLock()
+os.register_at_fork(before=FORK_LOCK.acquire, after_in_parent=FORK_LOCK.release, after_in_child=FORK_LOCK.release)
 
 # Functions called when Python exits, after all functions that the program registered with atexit after importing horae:
 # those may still submit.
-AT_THE_END: list[Callable[[], None]] = []
+EXIT_HOOKS: list[Callable[[], None]] = []
 CLOSING: set["asyncio.Task[None]"] = set()  # a loop itself holds only weak references to its tasks
 INHERITED: list[object] = []  # kept for ever: sockets and selectors of the parent process of a fork
 
@@ -108,8 +108,8 @@ async def _closed(keeper: AsyncGenerator[Any, None]) -> None:
 
 @atexit.register
 def _end() -> None:
-    while AT_THE_END:
-        AT_THE_END.pop()()
+    while EXIT_HOOKS:
+        EXIT_HOOKS.pop()()
 
 
 def needed_loop() -> Loop:
@@ -131,7 +131,7 @@ def running_loop() -> Loop | None:
         return None
 
 
-async def at_home(home: Loop | None, work: Any) -> Any:
+async def on_home_loop(home: Loop | None, work: Any) -> Any:
     """Await a coroutine on the loop to which its objects belong, from any running loop."""
     if home is None or home.is_closed() or home is asyncio.get_running_loop():
         return await work

@@ -53,7 +53,7 @@ def unreachable(place: str, lost: Unanswered, method: str) -> Unreachable:
     return Unreachable(f"No Horae server answers at {place} ({lost.reason}).", remedy)
 
 
-def of_all(error: HoraeError, places: list[str]) -> HoraeError:
+def with_all_places(error: HoraeError, places: list[str]) -> HoraeError:
     """Name every server that was tried, not only the last one."""
     mark = f"No Horae server answers at {places[-1]} "
     if len(places) > 1 and isinstance(error, Unreachable) and error.detail.startswith(mark):

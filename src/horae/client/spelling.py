@@ -78,7 +78,7 @@ def snake(name: str) -> str:
     return "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
 
 
-def spelled(span: Span | None) -> str | float | None:
+def span_value(span: Span | None) -> str | float | None:
     """Return a span as a JSON value; refuse an invalid one at the place of the mistake."""
     if span is None:
         return None
@@ -90,12 +90,14 @@ def timeouts(spans: Mapping[str, Span] | None) -> dict[str, Any] | None:
     """Return a mapping of timeouts with spans as JSON values."""
     if spans is None:
         return None
-    return {name: spelled(span) for name, span in mapping_of(spans, "a mapping of spans").items()}
+    return {name: span_value(span) for name, span in mapping_of(spans, "a mapping of spans").items()}
 
 
 def process_limits(limits: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the limits of a process in the form of definitions."""
-    return {camel(name): spelled(value) if name == "cpu" else value for name, value in mapping_of(limits or {}).items()}
+    return {
+        camel(name): span_value(value) if name == "cpu" else value for name, value in mapping_of(limits or {}).items()
+    }
 
 
 def policy(retry: Any, wanted: str = "a list of delays or a mapping") -> Any:
@@ -106,13 +108,13 @@ def policy(retry: Any, wanted: str = "a list of delays or a mapping") -> Any:
     if retry is None:
         return None
     if not isinstance(retry, Mapping):
-        return [spelled(delay) for delay in items_of(retry, wanted)]
+        return [span_value(delay) for delay in items_of(retry, wanted)]
     return {name: _part(name, value) for name, value in ((camel(name), value) for name, value in retry.items())}
 
 
 def _part(name: str, value: Any) -> Any:
     if name in _SPANS:
-        return spelled(value)
+        return span_value(value)
     if name in _RULES:
         rules = [value] if isinstance(value, str | type) else items_of(value, f"a list of rules as {snake(name)!r}")
         return [rule(one) for one in rules]

@@ -25,7 +25,7 @@ F_co = TypeVar("F_co", covariant=True)
 A_co = TypeVar("A_co", covariant=True)
 A = TypeVar("A")
 
-ELSEWHERE = {  # names of submission methods in other libraries
+OTHER_NAMES = {  # names of submission methods in other libraries
     **dict.fromkeys(("apply_async", "si", "s"), "countdown= is delay=, eta= is at=."),
     **dict.fromkeys(("delay", "send", "send_with_options", "enqueue", "kiq", "defer", "remote", "apply"), ""),
 }
@@ -151,7 +151,7 @@ class Submittable(SubmitMethod[F_co, PendingSubmission[ExecutionInfo]]):
     if not TYPE_CHECKING:  # otherwise a type checker would accept every name
 
         def __getattr__(self, name: str) -> NoReturn:
-            if (hint := ELSEWHERE.get(name)) is None:
+            if (hint := OTHER_NAMES.get(name)) is None:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             raise AttributeError(
                 f"A job of Horae has no .{name}(...). Write `await {self._said}.submit(...)`,"
@@ -196,10 +196,10 @@ class SyncSubmit(SubmitMethod[F_co, ExecutionInfo]):
     if not TYPE_CHECKING:  # otherwise a type checker would accept every name
 
         def __getattr__(self, name: str) -> NoReturn:
-            if name in ELSEWHERE and "_job" in self.__dict__:
+            if name in OTHER_NAMES and "_job" in self.__dict__:
                 said = f"{self._job._said}.sync"
                 raise AttributeError(
-                    f"{said} has no .{name}(...). Write `{said}.submit(...)`. {ELSEWHERE[name]}".rstrip()
+                    f"{said} has no .{name}(...). Write `{said}.submit(...)`. {OTHER_NAMES[name]}".rstrip()
                 )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

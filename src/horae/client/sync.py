@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any, Generic, TypeVar
 
-from horae.client.loops import AT_THE_END, BLOCKED, CLOSING, INHERITED, NO_FORK, running_loop
+from horae.client.loops import BLOCKED, CLOSING, EXIT_HOOKS, FORK_LOCK, INHERITED, running_loop
 
 T = TypeVar("T")
 LAST = 5.0  # seconds that closing connections may take when Python exits
@@ -61,7 +61,7 @@ class Portal:
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
         """Iterate over an asynchronous iterator of the portal's loop, one item at a time."""
-        pulled = _Pulled(items)
+        pulled = _PulledIterator(items)
         try:
             while True:
                 try:
@@ -86,7 +86,7 @@ class Portal:
         await asyncio.gather(*(closing for closing in CLOSING if closing.get_loop() is self._loop))
         await self._loop.shutdown_asyncgens()
 
-    def _close(self, pulled: "_Pulled[Any]") -> None:
+    def _close(self, pulled: "_PulledIterator[Any]") -> None:
         """Close an iterator; the garbage collector may call this in any thread, and in a forked child."""
         if os.getpid() != self._pid or self._loop.is_closed():
             return
@@ -96,7 +96,7 @@ class Portal:
             self.wait(pulled.close())
 
 
-class _Pulled(Generic[T]):
+class _PulledIterator(Generic[T]):
     """An iterator of the portal's loop. It is closed only after a running or interrupted pull has ended."""
 
     def __init__(self, items: AsyncIterator[T]) -> None:
@@ -119,7 +119,7 @@ def portal() -> Portal:
     """Return the portal of this process; the first call starts it."""
     global _portal
     if _portal is None:
-        with NO_FORK:
+        with FORK_LOCK:
             if _portal is None:
                 _portal = Portal()
     return _portal
@@ -140,7 +140,7 @@ def _stop() -> None:
 
 
 os.register_at_fork(after_in_child=_start_anew)
-AT_THE_END.append(_stop)
+EXIT_HOOKS.append(_stop)
 
 
 class SyncProxy:

@@ -20,7 +20,7 @@ import structlog
 
 from horae.client.app import App
 from horae.client.client import Client
-from horae.client.loops import at_home
+from horae.client.loops import on_home_loop
 from horae.client.sync import SyncProxy
 from horae.client.transport.embedded import EmbeddedTransport
 from horae.client.views import ExecutionInfo
@@ -71,7 +71,7 @@ class Server:
         `meanwhile` is called whenever nothing runs, before the clock jumps, and returns whether it has done something.
         """
         execution_id = execution if isinstance(execution, str) else execution.id
-        ended: ExecutionInfo = await at_home(self._loop, self._finish(execution_id, meanwhile))
+        ended: ExecutionInfo = await on_home_loop(self._loop, self._finish(execution_id, meanwhile))
         return ended
 
     # On its own loop

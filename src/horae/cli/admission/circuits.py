@@ -7,7 +7,7 @@ import click
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api
-from horae.cli.request import lists, request, says
+from horae.cli.request import lists, message, request
 from horae.cli.terminal import echo
 from horae.client.kernel.circuits import CircuitInfo, JobCircuitInfo
 
@@ -58,9 +58,11 @@ request(
     circuits, "circuits.get", _show, name="show", called=NAMES,
     examples=("horae circuits show report", "horae circuits show report --key acme -o json"),
 )  # fmt: skip
-request(circuits, "circuits.open", says(_told), called=NAMES, examples=(OPEN, "horae circuits open report --key acme"))
 request(
-    circuits, "circuits.close", says(_told), called=NAMES,
+    circuits, "circuits.open", message(_told), called=NAMES, examples=(OPEN, "horae circuits open report --key acme")
+)
+request(
+    circuits, "circuits.close", message(_told), called=NAMES,
     examples=("horae circuits close report --reason 'failures are expected today'",),
 )  # fmt: skip
-request(circuits, "circuits.reset", says(_told), called=NAMES, examples=("horae circuits reset report",))
+request(circuits, "circuits.reset", message(_told), called=NAMES, examples=("horae circuits reset report",))

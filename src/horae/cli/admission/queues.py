@@ -162,7 +162,7 @@ def _end(until: str | None) -> str:
     return f"until {until}" if until else "without an end"
 
 
-def _which(name: str | None, every: bool) -> str | None:
+def _queue_or_all(name: str | None, every: bool) -> str | None:
     """Return the queue that is meant; None for all queues."""
     if (name is None) != every:
         raise click.UsageError("Name a queue, or give --all.")
@@ -198,7 +198,7 @@ async def hold(
 
     The hold ends by itself. Running executions continue; new ones are queued and start afterwards.
     """
-    made = await api.client.queues.hold(_which(name, every), length, **options)
+    made = await api.client.queues.hold(_queue_or_all(name, every), length, **options)
     if wait or timeout is not None:
         return await _drain(api, made, timeout)
     return _tell(api, made, "held")
@@ -238,7 +238,7 @@ def _tell(api: Api, hold: HoldInfo, verb: str) -> None:
 @remote
 async def release(api: Api, name: str | None, every: bool, reason: str | None) -> None:
     """End the holds of a queue at once."""
-    done = (await api.client.queues.release(_which(name, every), reason=reason)).raw
+    done = (await api.client.queues.release(_queue_or_all(name, every), reason=reason)).raw
     if api.out.is_for_people:
         api.out.say(done["note"])
     else:
@@ -284,7 +284,7 @@ async def window(
     api: Api, name: str | None, every: bool, calendar: str, reason: str, drain: bool, remove: bool
 ) -> None:
     """Make a calendar a maintenance window of a queue: while it is open, no execution starts."""
-    queue = _which(name, every)
+    queue = _queue_or_all(name, every)
     if not remove:
         made = await api.client.queues.set_window(queue, calendar, reason=reason, drain=drain)
         return _tell(api, made, "held")

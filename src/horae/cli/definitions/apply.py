@@ -44,7 +44,7 @@ async def apply(api: Api, file: tuple[str, ...], app: str | None, dry_run: bool)
         jobs += found
     if not jobs and not calendars and not templates:
         raise click.UsageError("There is nothing to apply: give -f FILE or --app MODULE:APP.")
-    with naming_places(jobs, places):
+    with with_places(jobs, places):
         done = await api.client.apply(calendars=calendars, templates=templates, jobs=jobs, dry_run=dry_run)
     if not api.out.is_for_people:
         api.out.document({"items": [one.raw for one in done], "dryRun": dry_run})
@@ -65,7 +65,7 @@ def _fields(changes: list[Any]) -> str:
 
 
 @contextmanager
-def naming_places(jobs: Sequence[Mapping[str, Any]], places: Places) -> Iterator[None]:
+def with_places(jobs: Sequence[Mapping[str, Any]], places: Places) -> Iterator[None]:
     """Add the file and line of a function to the error that refuses its definition."""
     try:
         yield

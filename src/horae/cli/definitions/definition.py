@@ -95,7 +95,7 @@ unset = unset_option(JOB.rows)
 definition_options = with_options(_OPTIONS)
 
 
-def speaking_flags(options: dict[str, Any]) -> AbstractContextManager[None]:
+def errors_in_flags(options: dict[str, Any]) -> AbstractContextManager[None]:
     """Translate errors into options, unless the definition comes from a file."""
     return nullcontext() if options["file"] else in_flags(_OPTIONS)
 
@@ -156,7 +156,7 @@ def _when(options: dict[str, Any]) -> dict[str, Any]:
 
 def _how(options: dict[str, Any]) -> dict[str, Any]:
     return {
-        **failing.read_failing(options),
+        **failing.read_failure_options(options),
         "limits": [_limit(one) for one in options["limit"]],
         "dependencies": [_dependency(one) for one in options["depends_on"]],
         "with": params(options["values"]),

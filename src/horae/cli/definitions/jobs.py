@@ -5,14 +5,14 @@ from typing import Any
 import click
 
 from horae.cli.asking import confirm
-from horae.cli.definitions.definition import definition_options, editable, read_definition, speaking_flags, unset
-from horae.cli.definitions.versions import COMMANDS, tell_plan
-from horae.cli.executions.waiting import finish, tell_hint, timeout_option
+from horae.cli.definitions.definition import definition_options, editable, errors_in_flags, read_definition, unset
+from horae.cli.definitions.versions import COMMANDS, show_plan
+from horae.cli.executions.waiting import finish, show_hint, timeout_option
 from horae.cli.fields import option_of, values_of, with_options
-from horae.cli.lazy import OpenGroup
+from horae.cli.lazy import ExtensibleGroup
 from horae.cli.output import Age, Column, as_yaml
 from horae.cli.remote import Api, remote
-from horae.cli.request import lists, request, says
+from horae.cli.request import lists, message, request
 from horae.cli.values import params as read_params
 from horae.cli.workflows.grid import grid
 from horae.client.submission import OF_ONE
@@ -26,7 +26,7 @@ dry_run_option = click.option(
 )
 
 
-@click.group(cls=OpenGroup, examples=("horae jobs list", "horae jobs trigger daily-report --wait"))
+@click.group(cls=ExtensibleGroup, examples=("horae jobs list", "horae jobs trigger daily-report --wait"))
 def jobs() -> None:
     """Create, list, change and trigger jobs."""
 
@@ -53,9 +53,9 @@ async def create(api: Api, name: str | None, dry_run: bool, **options: Any) -> N
     document = read_definition(name, options)
     if "name" not in document:
         raise click.UsageError("A job needs a name: horae jobs create NAME ...")
-    with speaking_flags(options):
+    with errors_in_flags(options):
         if dry_run:
-            return tell_plan(api, await api.client.jobs.plan(document), "would be created")
+            return show_plan(api, await api.client.jobs.plan(document), "would be created")
         job = await api.client.jobs.create(**document)
     if not api.out.is_for_people:
         return api.out.document(job.raw)
@@ -113,14 +113,14 @@ async def edit(api: Api, job: str, if_version: int | None, dry_run: bool, **opti
     before = await api.client.jobs.get(job)
     version = if_version if if_version is not None else before.version
     if changes and not options["file"]:
-        with speaking_flags(options):
+        with errors_in_flags(options):
             if dry_run:
-                return tell_plan(api, await api.client.jobs.plan(changes, job, patch=True), "would change")
+                return show_plan(api, await api.client.jobs.plan(changes, job, patch=True), "would change")
             after = await api.client.jobs.edit(job, if_match=f'"{version}"' if if_version else None, **changes)
     else:
         document = changes or _in_editor(editable(before.raw))
         if dry_run:
-            return tell_plan(api, await api.client.jobs.plan(document, job), "would change")
+            return show_plan(api, await api.client.jobs.plan(document, job), "would change")
         after = await api.client.jobs.replace(job, document, if_match=f'"{version}"')
     if not api.out.is_for_people:
         return api.out.document(after.raw)
@@ -145,13 +145,13 @@ def _in_editor(document: dict[str, Any]) -> dict[str, Any]:
 
 
 request(
-    jobs, "jobs.pause", says("Paused {name}. Resume it with: horae jobs resume {name}"), called=JOB,
+    jobs, "jobs.pause", message("Paused {name}. Resume it with: horae jobs resume {name}"), called=JOB,
     examples=("horae jobs pause daily-report",),
 )  # fmt: skip
 
 
 request(
-    jobs, "jobs.resume", says("Resumed {name}, {status}."), called=JOB, examples=("horae jobs resume daily-report",)
+    jobs, "jobs.resume", message("Resumed {name}, {status}."), called=JOB, examples=("horae jobs resume daily-report",)
 )
 
 
@@ -197,7 +197,11 @@ async def _tagged(api: Api, tag: str, yes: bool) -> list[str]:
 
 
 request(
-    jobs, "jobs.restore", says("Restored {name}, {status}."), called=JOB, examples=("horae jobs restore daily-report",)
+    jobs,
+    "jobs.restore",
+    message("Restored {name}, {status}."),
+    called=JOB,
+    examples=("horae jobs restore daily-report",),
 )
 
 
@@ -236,7 +240,7 @@ async def trigger(
     told = (f"Execution {execution.id} is{already} {execution.status}.", execution.note, execution.warning)
     _done(api, execution.raw, " ".join(filter(None, told)))
     if api.out.is_for_people:
-        await tell_hint(api, execution.id)
+        await show_hint(api, execution.id)
     return None
 
 

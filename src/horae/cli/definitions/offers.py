@@ -35,7 +35,7 @@ _OPTIONS = (
 )
 
 
-def offers(command: Function) -> Function:
+def worker_options(command: Function) -> Function:
     """Add the options for a worker's queues, slots, labels and resources."""
     for option in reversed(_OPTIONS):
         command = option(command)

@@ -73,7 +73,7 @@ def _show(changes: list[dict[str, Any]]) -> None:
         echo(style(line, fg={"-": "red", "+": "green"}.get(line[:1])), styled=True)
 
 
-def tell_plan(api: Api, plan: JobPlan, what: str) -> None:
+def show_plan(api: Api, plan: JobPlan, what: str) -> None:
     """Print the result of a dry run."""
     if not api.out.is_for_people:
         return api.out.document(plan.raw)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from horae.cli.executions.waiting import OpenLines, finish, in_time, show_lines, timeout_option
-from horae.cli.lazy import OpenGroup
+from horae.cli.lazy import ExtensibleGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, page_options, remote
 from horae.cli.request import lists, request
@@ -24,7 +24,9 @@ NOT_ARCHIVED = (
 STATUSES = ("pending", "waiting", "queued", "running", "success", "failed", "cancelled", "skipped")
 
 
-@click.group(cls=OpenGroup, examples=("horae executions list --status failed", "horae executions logs -f EXECUTION"))
+@click.group(
+    cls=ExtensibleGroup, examples=("horae executions list --status failed", "horae executions logs -f EXECUTION")
+)
 def executions() -> None:
     """List, follow, signal and cancel executions."""
 
@@ -57,9 +59,9 @@ async def list_(api: Api, archive: bool, **filters: Any) -> None:
 
 def _of_archive(filters: dict[str, Any]) -> dict[str, Any]:
     """Return the filters for the archive; raise BadInput for a filter that it does not support."""
-    told = {"queue", "worker"} & {name for name, value in filters.items() if value is not None}
-    if told:
-        name = min(told)
+    unsupported = {"queue", "worker"} & {name for name, value in filters.items() if value is not None}
+    if unsupported:
+        name = min(unsupported)
         raise BadInput(
             f"The archive cannot be filtered by --{name}.", "Use --job, --status, --tag, --since and --until."
         )

@@ -37,7 +37,7 @@ OPTIONS = (
 )
 
 
-def read_failing(options: dict[str, Any]) -> dict[str, Any]:
+def read_failure_options(options: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that these options give."""
     retry = {
         "delay": options["retry_delay"],

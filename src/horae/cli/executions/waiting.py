@@ -31,7 +31,7 @@ timeout_option = click.option(
 
 async def finish(api: Api, execution: ExecutionInfo, *, follow: bool = False, timeout: str | None = None) -> None:
     """Wait until an execution is final and show it; exit 1 unless it succeeded or was skipped."""
-    hinting = asyncio.ensure_future(_hint(api, execution.id))
+    hinting = asyncio.ensure_future(_show_hint_later(api, execution.id))
     try:
         final = await in_time(api, _end(api, execution.id, follow), timeout, execution.id)
     finally:
@@ -79,12 +79,12 @@ async def in_time(
     raise HoraeError(f"{what} {name} has not ended after {timeout}.", f"It continues; {again}.")
 
 
-async def _hint(api: Api, execution_id: str) -> None:
+async def _show_hint_later(api: Api, execution_id: str) -> None:
     await api.env.clock.sleep(PATIENCE)
-    await tell_hint(api, execution_id)
+    await show_hint(api, execution_id)
 
 
-async def tell_hint(api: Api, execution_id: str) -> None:
+async def show_hint(api: Api, execution_id: str) -> None:
     """Print the hint for an execution that does not start, such as a missing worker or a paused job."""
     with suppress(HoraeError):  # the execution was accepted, and the user knows that
         if hint := (await api.client.executions.get(execution_id)).hint:

@@ -114,7 +114,7 @@ class Autoscaler:
         )
         self._scaler = Scaler(bounds)
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Check the queue once, and change the number of workers at most once."""
         signals = await self._api.client.workers.signals(self._queue, target_wait=self._wait, slots=self._slots)
         now = await self._fleet.size(signals.workers)
@@ -138,7 +138,7 @@ class Autoscaler:
         """Check the queue until stopped; a server that does not answer, or a command that fails, is tried again."""
         while not stop.is_set():
             try:
-                await self.look()
+                await self.check()
             except BadInput:
                 raise
             except HoraeError as error:

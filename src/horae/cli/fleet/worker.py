@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from horae.cli.definitions.offers import offers
+from horae.cli.definitions.offers import worker_options
 from horae.cli.lazy import HoraeCommand
 from horae.cli.remote import config_option
 from horae.cli.terminal import echo
@@ -56,7 +56,7 @@ class NoFunctions:
 @click.option("--enrol", metavar="TOKEN", help="Get a key of its own with this token, once.  [env: HORAE_ENROL]")
 @click.option("--data", metavar="DIR", help="The folder in which it stores that key.  [env: HORAE_DATA; default: .]")
 @click.option("--app", metavar="MODULE:APP", help="The app with the Python jobs.  [env: HORAE_APP]")
-@offers
+@worker_options
 @click.option("--name", "worker_name", metavar="NAME", help="Its name.  [default: host name and process id]")
 @click.option("--spot", is_flag=True, default=None, help="Its machine can be reclaimed at short notice.")
 @click.option("--notice-file", metavar="PATH", help="A file that appears before its machine is reclaimed.")
@@ -82,7 +82,7 @@ def worker(config: Path | None, **flags: Any) -> None:
 
 async def _work(settings: "Settings") -> str:
     from horae.cli.apps import load_app
-    from horae.cli.process import signals, work_until_told
+    from horae.cli.process import run_until_stopped, signals
     from horae.client.local import find_key, where
     from horae.client.transport.trust import trust
     from horae.env import system_env
@@ -105,12 +105,12 @@ async def _work(settings: "Settings") -> str:
     sink = open_sink(settings)
     if sink is not None:
         trace_attempts(made, sink)
-    echo(f"Worker {made.name} pulls from {', '.join(urls)}: {about(settings, registry)}")
-    if said := unserved(settings, registry):
+    echo(f"Worker {made.name} pulls from {', '.join(urls)}: {description_of(settings, registry)}")
+    if said := unserved_warning(settings, registry):
         echo(said, err=True)
     try:
-        with signals(env.clock) as taken, noticing(made, env.clock, settings):
-            return await work_until_told(made, taken)
+        with signals(env.clock) as taken, watch_for_notice(made, env.clock, settings):
+            return await run_until_stopped(made, taken)
     finally:
         if sink is not None:
             await sink.close()
@@ -161,7 +161,7 @@ async def enrolled(settings: "Settings", urls: list[str]) -> str:
 
 
 @contextmanager
-def noticing(made: "WorkerRuntime", clock: "Clock", settings: "Settings") -> Iterator[None]:
+def watch_for_notice(made: "WorkerRuntime", clock: "Clock", settings: "Settings") -> Iterator[None]:
     """Watch for a termination notice, if a source is configured."""
     from horae.worker.notices.notice_watch import drain_on_notice
 
@@ -205,7 +205,7 @@ def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
     return WorkerSettings(**{**chosen, **changes})
 
 
-def unserved(settings: "Settings", registry: Any) -> str:
+def unserved_warning(settings: "Settings", registry: Any) -> str:
     """Return a warning about queues of the app that this worker does not serve; empty if it serves all."""
     from horae.model.admission.queue import DEFAULT_QUEUE, read_served
 
@@ -221,7 +221,7 @@ def unserved(settings: "Settings", registry: Any) -> str:
     return f"This worker does not serve all queues of its app: {told}. To serve them, start it with {flags}."
 
 
-def about(settings: "Settings", registry: Any) -> str:
+def description_of(settings: "Settings", registry: Any) -> str:
     """Describe the worker's slots, queues and functions in one line."""
     functions = f", functions {', '.join(sorted(registry.jobs))}" if registry.jobs else ""
     return f"{settings.concurrency} at a time from {', '.join(settings.queues)}{functions}"

@@ -7,7 +7,7 @@ import click
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
-from horae.cli.request import Given, lists, one, request, says
+from horae.cli.request import Given, lists, message, one, request
 from horae.cli.terminal import echo
 from horae.client.views import ApiDocument
 
@@ -69,7 +69,7 @@ request(
 
 request(
     workers, "workers.drain",
-    says(lambda worker, given: f"{worker.worker_id} has been asked to drain; {worker.running or 0} running."),
+    message(lambda worker, given: f"{worker.worker_id} has been asked to drain; {worker.running or 0} running."),
     called={"worker_id": "worker"}, examples=("horae workers drain WORKER",),
 )  # fmt: skip
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from horae.cli.lazy import OpenGroup
+from horae.cli.lazy import ExtensibleGroup
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.times import TIME
@@ -12,7 +12,7 @@ from horae.cli.times import TIME
 FIRES = "horae audit fires daily-report --from 2026-11-01T00:00:00Z --to 2026-11-15T00:00:00Z"
 
 
-@click.group(cls=OpenGroup, examples=("horae audit log list", "horae audit executions", FIRES))
+@click.group(cls=ExtensibleGroup, examples=("horae audit log list", "horae audit executions", FIRES))
 def audit() -> None:
     """Show the audit log; check executions and fires of a live store."""
 

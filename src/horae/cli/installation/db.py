@@ -59,13 +59,13 @@ async def version(settings: "Settings", env: Any, out: Printer) -> None:
 
     For a SQLite store in use, its server is asked, with the key in HORAE_KEY or the one in the store's folder.
     """
-    from horae.cli.installation.store_checks import named
+    from horae.cli.installation.store_checks import product_of
     from horae.store.migrations.revisions import HEAD
 
     facts = await _facts(settings, env)
     if out.is_for_people:
         at = f"revision {facts.version}" if facts.version else "no revision: it has no tables"
-        out.say(f"The store is {named(facts)} at {at}; this program knows {HEAD}.")
+        out.say(f"The store is {product_of(facts)} at {at}; this program knows {HEAD}.")
         return out.say(", ".join(f"{name} {value}" for name, value in facts.settings.items()))
     told = {"kind": facts.dialect, "version": facts.product, "settings": facts.settings}
     return out.document({"store": facts.version, "program": HEAD, **told})
@@ -124,7 +124,7 @@ async def pause_job(settings: "Settings", env: Any, out: Printer, name: str, nam
 
 async def _facts(settings: "Settings", env: Any) -> "Facts":
     """Return the facts about the store, from the store or from the server that owns it."""
-    from horae.cli.installation.store_checks import told_facts
+    from horae.cli.installation.store_checks import reported_facts
     from horae.errors import StoreInUse
     from horae.store.checkup import examine
     from horae.store.open import open_store_driver
@@ -134,7 +134,7 @@ async def _facts(settings: "Settings", env: Any) -> "Facts":
         driver = await open_store_driver(settings.direct_url, env, "(horae db)")
     except StoreInUse as owned:
         async with _owner(owned, settings, env) as client:
-            return told_facts((await client.store()).raw)
+            return reported_facts((await client.store()).raw)
     try:
         return await examine(driver, env.now())
     finally:

@@ -42,7 +42,7 @@ def server(only: tuple[str, ...], config: Path | None, **flags: Any) -> None:
 
 async def _serve(settings: Any, parts: tuple[str, ...]) -> None:
     from horae.cli.firstkey import ensure_key
-    from horae.cli.installation.serving import listen, open_node, warn_if_open
+    from horae.cli.installation.serving import listen, open_node, warn_without_tls
     from horae.cli.process import signals, unless_aborted
     from horae.config.show import masked
     from horae.env import system_env
@@ -54,7 +54,7 @@ async def _serve(settings: Any, parts: tuple[str, ...]) -> None:
             key = await ensure_key(node.tenancy.keys, settings)
             serving = await listen(node, settings, parts, "horae server")
             stop = serving.stop
-            warn_if_open(serving)
+            warn_without_tls(serving)
             also = f", for other machines at {serving.remote}" if serving.remote else ""
             echo(f"Horae serves {', '.join(parts)} at {serving.url}{also}")
             echo(f"store  {masked(settings.store_url)}\nkey    {key}")

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from horae.cli.firstkey import make_folder
-from horae.cli.process import calm_collector
+from horae.cli.process import tune_garbage_collector
 from horae.cli.terminal import echo
 from horae.config.build import connections, engine_settings
 from horae.config.load import load
@@ -40,7 +40,7 @@ async def open_node(env: Env, settings: Settings, command: str) -> ServerNode:
     """Open the store and migrate it."""
     make_folder(settings.data)
     owner = f"({command}, {settings.public_url})"
-    own = engine_settings(reachable(settings))
+    own = engine_settings(with_reachable_url(settings))
     return await ServerNode.open(env, settings.store_url, own, owner, connections(settings), _tracer(env, settings))
 
 
@@ -52,7 +52,7 @@ def _tracer(env: Env, settings: Settings) -> Tracer | None:
     return None
 
 
-def reachable(settings: Settings) -> Settings:
+def with_reachable_url(settings: Settings) -> Settings:
     """Advertise the machine's name if the host is a wildcard address, which others cannot connect to."""
     remote = remote_url(settings.host, settings.port, "https" if settings.tls_cert else "http")
     if settings.advertise or not remote or not settings.port:
@@ -60,7 +60,7 @@ def reachable(settings: Settings) -> Settings:
     return msgspec.structs.replace(settings, advertise=remote)
 
 
-def warn_if_open(serving: Serving) -> None:
+def warn_without_tls(serving: Serving) -> None:
     """Warn when other machines can connect over plain HTTP, where keys can be read on the network."""
     if is_loopback(serving.host) or serving.is_private:
         return
@@ -94,5 +94,5 @@ async def listen(node: ServerNode, settings: Settings, parts: Collection[str], c
     )  # fmt: skip
     # Commands then ask this server instead of opening the file.
     node.store.driver.tell_owner(f"({command}, {serving.url})")
-    calm_collector()
+    tune_garbage_collector()
     return serving

@@ -41,24 +41,24 @@ async def store_checks(settings: Settings, env: Env) -> list[Check]:
         return [Check("store", "fail", error.detail, error.remedy)]
     try:
         facts = await examine(driver, env.now())
-        sealed = [] if facts.version is None else [sealed_check(await _look_at_sealed(driver, settings, env))]
+        sealed = [] if facts.version is None else [sealed_check(await _sealed_state(driver, settings, env))]
     except HoraeError as error:
         return [Check("store", "fail", error.detail, error.remedy)]
     finally:
         await driver.close()
-    found = [Check("store", "ok", f"{named(facts)}, {shown} answers"), *judged(facts), *sealed]
+    found = [Check("store", "ok", f"{product_of(facts)}, {shown} answers"), *settings_checks(facts), *sealed]
     if facts.dialect == "sqlite":
         return found
     return [*found, _pooler(settings), clock_check("store clock", facts.clock_offset, "the store's")]
 
 
-def told_checks(document: dict[str, Any]) -> list[Check]:
+def reported_checks(document: dict[str, Any]) -> list[Check]:
     """Check a store by the facts that its server reports.
 
     The server's time follows the store's, so there is no clock to compare.
     """
-    facts = told_facts(document)
-    found = [Check("store", "ok", f"{named(facts)}, the server reaches it"), *judged(facts)]
+    facts = reported_facts(document)
+    found = [Check("store", "ok", f"{product_of(facts)}, the server reaches it"), *settings_checks(facts)]
     if "sealed" in document:
         found.append(sealed_check(document["sealed"]))
     if trouble := document.get("archive"):
@@ -70,7 +70,7 @@ def told_checks(document: dict[str, Any]) -> list[Check]:
     return [*found, Check("store disk", state, f"{size} free on the server's disk", remedy)]
 
 
-async def _look_at_sealed(driver: "Driver", settings: Settings, env: Env) -> dict[str, Any]:
+async def _sealed_state(driver: "Driver", settings: Settings, env: Env) -> dict[str, Any]:
     from horae.engine.base.sealing import Sealer
     from horae.engine.tenancy.sealed_kinds import SealedKinds
     from horae.store.contract import Store
@@ -102,7 +102,7 @@ def _archive_check(trouble: dict[str, Any]) -> Check:
     return Check("archive", "fail", f"since {trouble['since']}: {trouble['problem']}", remedy)
 
 
-def told_facts(document: dict[str, Any]) -> "Facts":
+def reported_facts(document: dict[str, Any]) -> "Facts":
     """Return the facts in a server's document."""
     from horae.store.checkup import Facts
 
@@ -115,7 +115,7 @@ def told_facts(document: dict[str, Any]) -> "Facts":
     )
 
 
-def named(facts: "Facts") -> str:
+def product_of(facts: "Facts") -> str:
     """Return the kind of a store, with its version."""
     return f"{KINDS.get(facts.dialect, facts.dialect)} {facts.product}"
 
@@ -126,7 +126,7 @@ def sqlite_path(url: str) -> Path | None:
     return Path(rest) if rest != url and rest not in ("", ":memory:") else None
 
 
-def judged(facts: "Facts") -> Iterator[Check]:
+def settings_checks(facts: "Facts") -> Iterator[Check]:
     """Check a store's revision and settings."""
     yield _migrations(facts)
     if facts.dialect == "sqlite":

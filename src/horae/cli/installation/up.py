@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from horae.cli.definitions.offers import offers
+from horae.cli.definitions.offers import worker_options
 from horae.cli.lazy import HoraeCommand
 from horae.cli.remote import config_option
 from horae.cli.terminal import echo
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--app", metavar="MODULE:APP", help="The app with your Python jobs; they are registered.  [env: HORAE_APP]"
 )
-@offers
+@worker_options
 @click.option("--demo", is_flag=True, help="Register a few small example jobs.")
 @config_option
 def up(demo: bool, config: Path | None, **flags: Any) -> None:
@@ -52,9 +52,9 @@ def up(demo: bool, config: Path | None, **flags: Any) -> None:
 async def _up(settings: "Settings", demo: bool) -> None:
     from horae.cli.embedded import apply_jobs, embedded_worker, registry_of, with_demo
     from horae.cli.firstkey import ensure_key
-    from horae.cli.fleet.worker import unserved
-    from horae.cli.installation.serving import listen, open_node, warn_if_open
-    from horae.cli.process import signals, unless_aborted, work_until_told
+    from horae.cli.fleet.worker import unserved_warning
+    from horae.cli.installation.serving import listen, open_node, warn_without_tls
+    from horae.cli.process import run_until_stopped, signals, unless_aborted
     from horae.engine.parts.part import ROLES
     from horae.env import system_env
 
@@ -69,12 +69,12 @@ async def _up(settings: "Settings", demo: bool) -> None:
             worker = await embedded_worker(node, settings, registry)
             serving = await listen(node, settings, ROLES, "horae up")
             stop = serving.stop
-            warn_if_open(serving)
+            warn_without_tls(serving)
             await apply_jobs(node, registry)
             await greet(node, serving, settings, key, demo)
-            if said := unserved(settings, registry):
+            if said := unserved_warning(settings, registry):
                 echo(said, err=True)
-            await work_until_told(worker, taken)
+            await run_until_stopped(worker, taken)
         finally:
             await unless_aborted(stop(), taken)
 

@@ -57,12 +57,14 @@ async def create(api: Api, name: str, role: Any, expires: str | None, **scope: A
 
     ends = format_instant(api.env.now() + parse_duration(expires, field="--expires")) if expires else None
     made = (await api.client.keys.create(name, role=role, expires_at=ends, **scope)).raw
-    _tell(api, made, f"This is the key of {name!r} ({role}). It will not be shown again.")
+    _show_key(api, made, f"This is the key of {name!r} ({role}). It will not be shown again.")
 
 
 def _replaced(api: Api, made: ApiDocument, given: Given) -> None:
     ends = given["overlap"] or "1d"
-    _tell(api, made.raw, f"This replaces {given['key_id']}, which expires after {ends}. It will not be shown again.")
+    _show_key(
+        api, made.raw, f"This replaces {given['key_id']}, which expires after {ends}. It will not be shown again."
+    )
 
 
 request(
@@ -71,7 +73,7 @@ request(
 )  # fmt: skip
 
 
-def _tell(api: Api, made: dict[str, Any], note: str) -> None:
+def _show_key(api: Api, made: dict[str, Any], note: str) -> None:
     """Print only the key on stdout, for pipes, and the note on stderr."""
     if not api.out.is_for_people:
         return api.out.document(made)

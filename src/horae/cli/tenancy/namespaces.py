@@ -11,7 +11,7 @@ from horae.cli.fields import NONE, changes_of, option_of, unset_option, with_opt
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
-from horae.cli.request import lists, request, says
+from horae.cli.request import lists, message, request
 from horae.cli.times import TIME
 from horae.env import SECOND
 from horae.errors import BadInput, HoraeError
@@ -96,7 +96,7 @@ async def set_(api: Api, name: str, **said: Any) -> None:
 
 
 request(
-    namespaces, "namespaces.delete", says("Deleted namespace {name}.", deleted=True),
+    namespaces, "namespaces.delete", message("Deleted namespace {name}.", deleted=True),
     examples=("horae namespaces delete billing",),
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ import click
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
-from horae.cli.request import lists, one, request, says
+from horae.cli.request import lists, message, one, request
 
 
 @click.group(cls=HoraeGroup, examples=("horae secrets set db-password", "horae secrets list"))
@@ -53,13 +53,13 @@ request(secrets, "secrets.get", one, name="show", examples=("horae secrets show 
 
 
 request(
-    secrets, "secrets.delete", says("Deleted {name}.", deleted=True), examples=("horae secrets delete db-password",)
+    secrets, "secrets.delete", message("Deleted {name}.", deleted=True), examples=("horae secrets delete db-password",)
 )
 
 
 request(
     secrets, "secrets.rotate",
-    says("Sealed {resealed} secrets again; {current} were already sealed with the first key."),
+    message("Sealed {resealed} secrets again; {current} were already sealed with the first key."),
     examples=("horae secrets rotate",),
 )  # fmt: skip
 

@@ -8,7 +8,7 @@ from horae.cli.fields import option_of, values_of, with_options
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
-from horae.cli.request import lists, one, request, says
+from horae.cli.request import lists, message, one, request
 from horae.cli.terminal import echo
 from horae.cli.values import read_calendar
 from horae.errors import BadInput
@@ -105,7 +105,7 @@ def _document(options: dict[str, Any]) -> dict[str, Any]:
 
 
 request(
-    calendars, "calendars.delete", says("Deleted {name}.", deleted=True), examples=("horae calendars delete office",)
+    calendars, "calendars.delete", message("Deleted {name}.", deleted=True), examples=("horae calendars delete office",)
 )
 
 

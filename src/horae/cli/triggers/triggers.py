@@ -9,7 +9,7 @@ from horae.cli.fields import option_of, unset_option, values_of, with_options
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
-from horae.cli.request import Given, lists, one, request, says
+from horae.cli.request import Given, lists, message, one, request
 from horae.cli.times import TIME
 from horae.client.kernel.triggers import TriggerInfo
 from horae.errors import BadInput
@@ -17,7 +17,7 @@ from horae.model.fields.table import Row
 from horae.model.triggers.decisions.rules import RULES
 from horae.model.triggers.decisions.schedule import FIELDS, TIMES
 
-_MEANT = ("startAt", "endAt", "calendar", "outside")  # rules that affect the fire times: a preview applies them
+_PREVIEW_RULES = ("startAt", "endAt", "calendar", "outside")  # rules that affect the fire times: a preview applies them
 _WEBHOOK = click.option(
     "--webhook",
     type=click.Choice(["signed", "unsigned"]),
@@ -25,7 +25,7 @@ _WEBHOOK = click.option(
 )
 _CHANGING = tuple(row for row in FIELDS.rows if row.flag and row.name not in ("name", "paused"))
 _ROWS = (FIELDS["name"], *_CHANGING, FIELDS["paused"])
-_TIMES = (*TIMES.rows, *(RULES[name] for name in _MEANT))
+_TIMES = (*TIMES.rows, *(RULES[name] for name in _PREVIEW_RULES))
 
 
 def _options(rows: Iterable[Row]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -100,13 +100,13 @@ async def edit(api: Api, job: str, name: str, **options: Any) -> None:
 
 
 request(
-    triggers, "triggers.remove", says("Removed {name} from {job}."), called=ONE,
+    triggers, "triggers.remove", message("Removed {name} from {job}."), called=ONE,
     examples=("horae triggers remove report nightly",),
 )  # fmt: skip
 
 
 request(
-    triggers, "triggers.pause", says("Paused {name} of {job}."), called=ITS_OWN,
+    triggers, "triggers.pause", message("Paused {name} of {job}."), called=ITS_OWN,
     examples=("horae triggers pause report nightly",),
 )  # fmt: skip
 
@@ -116,7 +116,9 @@ def _resumed(trigger: TriggerInfo, given: Given) -> str:
     return f"Resumed {trigger.name} of {trigger.job}.{state}"
 
 
-request(triggers, "triggers.resume", says(_resumed), called=ITS_OWN, examples=("horae triggers resume report nightly",))
+request(
+    triggers, "triggers.resume", message(_resumed), called=ITS_OWN, examples=("horae triggers resume report nightly",)
+)
 
 
 @triggers.command(
@@ -159,7 +161,7 @@ async def preview(
     if job is not None or "calendar" in given:
         answer = (await api.client.triggers.preview(given, job=job, name=trigger, since=since, count=count)).raw
     else:
-        answer = _here(given, since, count, api.env.now())
+        answer = _preview_locally(given, since, count, api.env.now())
     if not api.out.is_for_people:
         return api.out.document(answer["fires"])
     api.out.say(f"{answer['text'][:1].upper()}{answer['text'][1:]}.")
@@ -172,7 +174,7 @@ async def preview(
     return None
 
 
-def _here(given: dict[str, Any], since: str | None, count: int, now: int) -> dict[str, Any]:
+def _preview_locally(given: dict[str, Any], since: str | None, count: int, now: int) -> dict[str, Any]:
     """Compute a preview without a server."""
     import msgspec
 

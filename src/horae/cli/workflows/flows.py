@@ -9,7 +9,7 @@ from horae.cli.executions.waiting import finish, timeout_option
 from horae.cli.lazy import HoraeCommand
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
-from horae.cli.request import Show, lists, request, says
+from horae.cli.request import Show, lists, message, request
 from horae.cli.values import read_json
 
 MARKS = {
@@ -139,7 +139,7 @@ async def rerun(
 
 
 def _becomes(became: str) -> Show:
-    return says(f"Execution {{executionId}} {became}.")
+    return message(f"Execution {{executionId}} {became}.")
 
 
 APPROVALS: list[Column] = [

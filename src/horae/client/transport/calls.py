@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.client.encode import camel, encode
-from horae.client.problems import of_all, rebuild, retry_after, unreachable
+from horae.client.problems import rebuild, retry_after, unreachable, with_all_places
 from horae.client.transport.streamed import ResponseStream
 from horae.client.transport.tracing import current_trace
 from horae.client.transport.transport import ApiRequest, ApiResponse, ClientTransport, StreamedResponse, Unanswered
@@ -129,7 +129,7 @@ class Caller:
             pause = max(pause, self._patience.wait(tries, self.env.rng.random()))
             over = clock.monotonic() + pause > began + patience and self._transport.place in asked
             if over or not patience:
-                raise of_all(problem, list(asked))
+                raise with_all_places(problem, list(asked))
             await clock.sleep(pause)
 
     def open(self, path: str, query: Mapping[str, Any] | None, accept: str) -> ResponseStream:

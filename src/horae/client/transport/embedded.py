@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import unquote
 
-from horae.client.loops import Loop, at_home, running_loop
+from horae.client.loops import Loop, on_home_loop, running_loop
 from horae.client.transport.transport import ApiRequest, ApiResponse, StreamedResponse, Unanswered
 
 Message = MutableMapping[str, Any]
@@ -29,7 +29,7 @@ class EmbeddedTransport:
         return "the embedded server"
 
     async def send(self, call: ApiRequest) -> ApiResponse:
-        reply: ApiResponse = await at_home(self._home, self._send(call))
+        reply: ApiResponse = await on_home_loop(self._home, self._send(call))
         return reply
 
     async def _send(self, call: ApiRequest) -> ApiResponse:
@@ -46,12 +46,12 @@ class EmbeddedTransport:
     @asynccontextmanager
     async def open(self, call: ApiRequest) -> AsyncIterator[StreamedResponse]:
         there = self._open(call)
-        opened = await at_home(self._home, there.__aenter__())
+        opened = await on_home_loop(self._home, there.__aenter__())
         chunks = _from_home(self._home, opened.chunks)
         try:
             yield StreamedResponse(status=opened.status, headers=opened.headers, chunks=chunks)
         finally:
-            await at_home(self._home, there.__aexit__(None, None, None))
+            await on_home_loop(self._home, there.__aexit__(None, None, None))
 
     @asynccontextmanager
     async def _open(self, call: ApiRequest) -> AsyncIterator[StreamedResponse]:
@@ -140,7 +140,7 @@ async def _chunks(exchange: _Exchange, running: "asyncio.Future[None]") -> Async
 async def _from_home(home: Loop | None, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     with suppress(StopAsyncIteration):
         while True:
-            yield await at_home(home, _next(chunks))
+            yield await on_home_loop(home, _next(chunks))
 
 
 async def _next(chunks: AsyncIterator[bytes]) -> bytes:

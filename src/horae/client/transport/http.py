@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from horae.client.local import is_loopback
-from horae.client.loops import NO_FORK, PerLoop
+from horae.client.loops import FORK_LOCK, PerLoop
 from horae.client.transport.transport import ApiRequest, ApiResponse, StreamedResponse, Unanswered
 from horae.client.transport.trust import trust
 
@@ -45,7 +45,7 @@ class HttpClientTransport:
 
         The import takes long, so the first call does it, together with all modules that httpx2 loads later.
         """
-        with NO_FORK:
+        with FORK_LOCK:
             import httpx2
 
             for module in ("httpcore2", "httpcore2._backends.anyio", "anyio._backends._asyncio"):

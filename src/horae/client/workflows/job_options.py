@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from horae.client import spelling
-from horae.client.spelling import camel, items_of, mapping_of, named, option, policy, refuse_unknown, spelled
+from horae.client.spelling import camel, items_of, mapping_of, named, option, policy, refuse_unknown, span_value
 from horae.errors import BadInput
 from horae.model.definitions.job import JOB
 from horae.model.fields.kinds import Custom, Duration, ListOf
@@ -24,7 +24,7 @@ def described(options: Mapping[str, Any]) -> dict[str, Any]:
 def plain(part: Any, name: str) -> Any:
     """Return a rule as JSON values: spans and instants may be Python objects, also inside `misfire`."""
     if isinstance(part, timedelta):
-        return spelled(part)
+        return span_value(part)
     if isinstance(part, datetime):
         if part.tzinfo is None:
             raise BadInput(f"{part} does not say its offset from UTC.", "Give it a tzinfo.", field=f"schedule.{name}")
@@ -86,7 +86,7 @@ def _spell(row: Row) -> Spell:
         return _each(_rule, f"a list of {row.name}")
     if isinstance(kind, Custom) and kind.option == "repeated":
         return _each(_as_is, f"a list of {row.name}")
-    return spelled if isinstance(kind, Duration) else _rule if isinstance(kind, Object) else _as_is
+    return span_value if isinstance(kind, Duration) else _rule if isinstance(kind, Object) else _as_is
 
 
 SPELLED: Mapping[str, Spell] = {

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Unpack
 
-from horae.client.spelling import OptionTypeError, items_of, mapping_of, named, option, spelled, text_of
+from horae.client.spelling import OptionTypeError, items_of, mapping_of, named, option, span_value, text_of
 from horae.client.workflows.expression import WorkflowExpression, rendered
 from horae.client.workflows.options import (
     ApprovalOptions,
@@ -59,7 +59,9 @@ def sleep(
     if (span is None) == (until is None):
         raise TypeError("sleep takes a span, or until=")
     at = until.isoformat() if isinstance(until, datetime) else until
-    return _make("sleep", {"sleep": named("step.sleep(...)", spelled, span) if at is None else {"until": at}}, options)
+    return _make(
+        "sleep", {"sleep": named("step.sleep(...)", span_value, span) if at is None else {"until": at}}, options
+    )
 
 
 def event(
@@ -134,7 +136,7 @@ def _wait(name: str, kind: Object, given: dict[str, Any], options: Mapping[str, 
 def _spelled(row: Row, value: Any) -> Any:
     if value is not None and isinstance(row.kind, Custom):
         return items_of(value, f"a list of {row.name}")
-    return spelled(value) if isinstance(row.kind, Duration) else value
+    return span_value(value) if isinstance(row.kind, Duration) else value
 
 
 def _make(wanted: str, document: dict[str, Any], options: Mapping[str, Any]) -> StepNode:

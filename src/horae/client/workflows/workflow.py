@@ -30,7 +30,7 @@ from horae.client.spelling import (
     option,
     policy,
     refuse_unknown,
-    spelled,
+    span_value,
     text_of,
     timeouts,
 )
@@ -215,7 +215,7 @@ def _option(name: str, value: Any, node: StepNode) -> Any:
         steps = [value] if isinstance(value, StepNode) else items_of(value, "a step or a list of steps")
         return [one.name if isinstance(one, StepNode) else one for one in steps]
     if isinstance(_SAID[name].kind, Duration):
-        return spelled(value)
+        return span_value(value)
     if name == "timeouts":
         return timeouts(value)
     return policy(value) if name == "retry" else value
@@ -254,7 +254,7 @@ def described(options: Mapping[str, Any]) -> dict[str, Any]:
 def plain(value: Any) -> Any:
     """Return a value as JSON: spans become texts, jobs their names."""
     if isinstance(value, timedelta):
-        return spelled(value)
+        return span_value(value)
     if isinstance(value, Mapping):
         return {name: plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):

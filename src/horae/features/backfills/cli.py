@@ -10,7 +10,7 @@ from horae.cli.fields import given_by, options_of
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
-from horae.cli.request import Given, lists, request, says
+from horae.cli.request import Given, lists, message, request
 from horae.cli.values import params as read_params
 from horae.features.backfills.client import BackfillInfo
 from horae.features.backfills.model.request import BACKFILL
@@ -94,7 +94,7 @@ def _summary(b: BackfillInfo, given: Given) -> str:
     return f"Backfill {b.id}: {b.state}; {', '.join(parts)} of {b.fires:,}."
 
 
-_told = says(_summary)
+_told = message(_summary)
 
 
 COLUMNS: list[Column] = [

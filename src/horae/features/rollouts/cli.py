@@ -4,12 +4,12 @@ from typing import Any
 
 import click
 
-from horae.cli.definitions.definition import definition_options, read_definition, speaking_flags
+from horae.cli.definitions.definition import definition_options, errors_in_flags, read_definition
 from horae.cli.fields import given_by, options_of
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
-from horae.cli.request import Given, request, says
+from horae.cli.request import Given, message, request
 from horae.errors import BadInput, NotFound
 from horae.features.rollouts.client import RolloutInfo
 from horae.features.rollouts.model.read import ROLLOUT
@@ -45,7 +45,7 @@ def rollout() -> None:
 async def start(api: Api, job: str, weight: tuple[str, ...], **options: Any) -> None:
     """Send a share of new executions to another version, or change the share of an active rollout."""
     change = read_definition(None, options) or None
-    with speaking_flags(options):
+    with errors_in_flags(options):
         fields = ROLLOUT.keywords(given_by(ROLLOUT, options))
         started = await api.client.rollouts.start(job, change=change, versions=_weights(weight), **fields)
     _print(api, started, f"A rollout of {started.job} is active: {_shares(started)}.")
@@ -96,14 +96,14 @@ request(
 
 
 request(
-    rollout, "rollouts.promote", says(_promoted), called=JOB,
+    rollout, "rollouts.promote", message(_promoted), called=JOB,
     examples=("horae jobs rollout promote report", "horae jobs rollout promote report --version 7"),
 )  # fmt: skip
 
 
 request(
     rollout, "rollouts.abort",
-    says("The rollout of {job} is aborted: all new executions run the present version."), called=JOB,
+    message("The rollout of {job} is aborted: all new executions run the present version."), called=JOB,
     examples=("horae jobs rollout abort report --reason 'it is slow'",),
 )  # fmt: skip
 

@@ -6,7 +6,7 @@ from horae.cli.definitions.versions import diff_lines
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
-from horae.cli.request import Given, lists, request, says
+from horae.cli.request import Given, lists, message, request
 from horae.cli.terminal import echo, style
 from horae.cli.values import read_template
 from horae.features.templates.client import TemplateInfo
@@ -89,6 +89,6 @@ request(
 
 
 request(
-    templates, "templates.delete", says("Deleted template {name}.", deleted=True),
+    templates, "templates.delete", message("Deleted template {name}.", deleted=True),
     examples=("horae templates delete backup",),
 )  # fmt: skip

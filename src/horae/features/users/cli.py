@@ -9,7 +9,7 @@ from horae.cli.asking import prompt
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
-from horae.cli.request import lists, one, request, says
+from horae.cli.request import lists, message, one, request
 from horae.model.tenancy.principal import NESTED, PERMISSIONS
 
 
@@ -82,7 +82,7 @@ async def grant(api: Api, name: str, role: str, permissions: tuple[str, ...]) ->
 
 
 request(
-    users, "users.revoke", says("{name} has no access to this namespace any more.", revoked=True),
+    users, "users.revoke", message("{name} has no access to this namespace any more.", revoked=True),
     examples=("horae users revoke ada",),
 )  # fmt: skip
 
@@ -112,7 +112,7 @@ async def enable(api: Api, name: str) -> None:
     _told(api, (await api.client.users.edit(name, active=True)).raw, f"{name} may sign in again.")
 
 
-request(users, "users.delete", says("Deleted {name}.", deleted=True), examples=("horae users delete ada",))
+request(users, "users.delete", message("Deleted {name}.", deleted=True), examples=("horae users delete ada",))
 
 
 def _told(api: Api, document: dict[str, Any], said: str) -> None:

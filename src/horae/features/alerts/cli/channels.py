@@ -8,9 +8,9 @@ from horae.cli.fields import given_by, options_of
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
-from horae.cli.request import lists, one, request, says
+from horae.cli.request import lists, message, one, request
 from horae.cli.values import read_one
-from horae.features.alerts.cli.rules import tell_test
+from horae.features.alerts.cli.rules import show_test
 from horae.features.alerts.model.channel import CHANNEL
 
 WEBHOOK = "horae alerts channels put ops --webhook https://example.com/alerts"
@@ -73,10 +73,10 @@ request(
 request(channels, "alerts.channels.get", one, name="show", examples=("horae alerts channels show ops",))
 
 
-request(channels, "alerts.channels.test", tell_test, examples=("horae alerts channels test ops",))
+request(channels, "alerts.channels.test", show_test, examples=("horae alerts channels test ops",))
 
 
 request(
-    channels, "alerts.channels.delete", says("Deleted channel {name}.", deleted=True),
+    channels, "alerts.channels.delete", message("Deleted channel {name}.", deleted=True),
     examples=("horae alerts channels delete ops",),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from horae.cli.output import Age, Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, one, request
 from horae.features.alerts.cli.channels import channels
-from horae.features.alerts.cli.rules import rules, tell_test
+from horae.features.alerts.cli.rules import rules, show_test
 
 
 @click.group(
@@ -27,7 +27,7 @@ alerts.add_command(rules)
 alerts.add_command(channels)
 
 
-def _told(alert: dict[str, Any]) -> str:
+def _delivery_counts(alert: dict[str, Any]) -> str:
     states = [one["state"] for one in alert["deliveries"]]
     return ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states)) or "none"
 
@@ -39,7 +39,7 @@ COLUMNS: list[Column] = [
     ("RULE", "rule"),
     ("SUBJECT", "subject"),
     ("SINCE", Age("since")),
-    ("TOLD", _told),
+    ("TOLD", _delivery_counts),
     ("MESSAGE", "message"),
 ]
 request(
@@ -78,4 +78,4 @@ async def acknowledge(api: Api, alert: str | None, rule: str | None) -> None:
     return api.out.say(f"{done.rule} of {done.subject} is acknowledged.")
 
 
-request(alerts, "alerts.rules.test", tell_test, called={"name": "rule"}, examples=("horae alerts test nightly",))
+request(alerts, "alerts.rules.test", show_test, called={"name": "rule"}, examples=("horae alerts test nightly",))

@@ -8,7 +8,7 @@ from horae.cli.fields import given_by, options_of
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
-from horae.cli.request import Given, lists, one, request, says
+from horae.cli.request import Given, lists, message, one, request
 from horae.cli.values import read_one
 from horae.features.alerts.client import AlertTest
 from horae.features.alerts.model.rule import RULE
@@ -55,19 +55,21 @@ request(
 request(rules, "alerts.rules.get", one, name="show", examples=("horae alerts rules show nightly -o yaml",))
 
 
-request(rules, "alerts.rules.pause", says("Rule {name} is paused."), examples=("horae alerts rules pause nightly",))
-
-
-request(rules, "alerts.rules.resume", says("Rule {name} is active."), examples=("horae alerts rules resume nightly",))
+request(rules, "alerts.rules.pause", message("Rule {name} is paused."), examples=("horae alerts rules pause nightly",))
 
 
 request(
-    rules, "alerts.rules.delete", says("Deleted rule {name}.", deleted=True),
+    rules, "alerts.rules.resume", message("Rule {name} is active."), examples=("horae alerts rules resume nightly",)
+)
+
+
+request(
+    rules, "alerts.rules.delete", message("Deleted rule {name}.", deleted=True),
     examples=("horae alerts rules delete nightly",),
 )  # fmt: skip
 
 
-def tell_test(api: Api, done: AlertTest, given: Given) -> None:
+def show_test(api: Api, done: AlertTest, given: Given) -> None:
     """Show the results of a test; fail if a channel could not be notified."""
     if api.out.is_for_people:
         for one in done.deliveries:

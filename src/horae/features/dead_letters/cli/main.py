@@ -15,7 +15,7 @@ from horae.cli.terminal import echo
 from horae.cli.values import params as read_params
 from horae.client.views import ApiDocument, BulkResult
 from horae.errors import BadInput
-from horae.features.dead_letters.cli.replays import replays, tell
+from horae.features.dead_letters.cli.replays import replays, show_replay
 from horae.features.dead_letters.model.replay import LETTER_FILTER
 
 filter_options = options_of(LETTER_FILTER)
@@ -133,7 +133,7 @@ async def replay(
 ) -> None:
     """Run all matching dead letters again, at a limited rate; the servers do it in the background."""
     chosen = _chosen((), everything, filters)
-    tell(api, await api.client.dlq.replay(rate=rate, **chosen, **_edited(param, params)), {})
+    show_replay(api, await api.client.dlq.replay(rate=rate, **chosen, **_edited(param, params)), {})
 
 
 @dlq.command(examples=("horae dlq discard EXECUTION", "horae dlq discard --until 2026-11-01T00:00:00Z --yes"))

@@ -14,7 +14,7 @@ def replays() -> None:
     """Show replays of dead letters; pause, resume or cancel them."""
 
 
-def tell(api: Api, replay: ReplayInfo, given: Given) -> None:
+def show_replay(api: Api, replay: ReplayInfo, given: Given) -> None:
     """Print a replay in one line, or as a document."""
     if not api.out.is_for_people:
         return api.out.document(replay.raw)
@@ -42,4 +42,11 @@ request(
 
 request(replays, "dlq.get_replay", one, name="show", called=ONE, examples=("horae dlq replays show REPLAY",))
 for verb in ("pause", "resume", "cancel"):
-    request(replays, f"dlq.{verb}_replay", tell, name=verb, called=ONE, examples=(f"horae dlq replays {verb} REPLAY",))
+    request(
+        replays,
+        f"dlq.{verb}_replay",
+        show_replay,
+        name=verb,
+        called=ONE,
+        examples=(f"horae dlq replays {verb} REPLAY",),
+    )
