@@ -15,7 +15,7 @@ from tests.store_contract.world import NAMESPACE, World, success
 LATER = 60_000_000
 
 
-async def over(world: World) -> list[EndedParcel]:
+async def ended_parcels(world: World) -> list[EndedParcel]:
     """Return ended executions in two parcels that may be archived."""
     c = await cast(world)
     parcels: list[EndedParcel] = []
@@ -43,7 +43,7 @@ async def files(world: World) -> list[str]:
 
 @scene("archive / archive, the same executions")
 async def _(world: World) -> Scene:
-    parcels = await over(world)
+    parcels = await ended_parcels(world)
     left, right = [(await put(world, parcels))[1] for _ in range(2)]
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
@@ -55,7 +55,7 @@ async def _(world: World) -> Scene:
 
 @scene("archive / erasure from the same file")
 async def _(world: World) -> Scene:
-    parcels = await over(world)
+    parcels = await ended_parcels(world)
     _, naming = await put(world, parcels)
     erasing = [
         Move("erase", lambda: erasure.erase(parcels[0][0], 0)),
@@ -73,7 +73,7 @@ async def _(world: World) -> Scene:
 
 @scene("erasure / erasure, from one file")
 async def _(world: World) -> Scene:
-    parcels = await over(world)
+    parcels = await ended_parcels(world)
     made, naming = await put(world, parcels)
     await world.store.write(naming.make)
     for place in ("x", "y"):

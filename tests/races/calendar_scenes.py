@@ -24,7 +24,7 @@ ADVANCE = Rules(overlap="allow", calendars=("work",), outside="advance")
 OPEN, SHORT = {"hours": "00:00-24:00"}, {"hours": "00:00-08:00"}
 
 
-async def going(world: World, definition: dict[str, Any] = OPEN) -> Cast:
+async def calendar_job(world: World, definition: dict[str, Any] = OPEN) -> Cast:
     """Create a job with a trigger whose fires a calendar advances; it has been decided once."""
     c = await cast(world)
     text, now = msgspec.json.encode(definition).decode(), world.now()
@@ -63,7 +63,7 @@ def deleting(world: World) -> Move:
 
 @scene("calendar change / fire")
 async def _(world: World) -> Scene:
-    await going(world)
+    await calendar_job(world)
     world.clock.advance(HOUR)
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
@@ -83,7 +83,7 @@ async def _(world: World) -> Scene:
 
 @scene("calendar change / calendar change, one version")
 async def _(world: World) -> Scene:
-    await going(world)
+    await calendar_job(world)
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert sum(isinstance(result, Stale) for result in left + right) == 1, "both changed one version"
@@ -110,7 +110,7 @@ async def _(world: World) -> Scene:
 
 @scene("calendar change / edit of a trigger that uses it")
 async def _(world: World) -> Scene:
-    c = await going(world)
+    c = await calendar_job(world)
     before = await world.store.job(c.job.id, NAMESPACE)
     spec = msgspec.structs.replace(c.job.spec, description="changed")
     when = NamedTrigger(trigger=Interval(every=2 * HOUR, anchor=world.now()), rules=ADVANCE)

@@ -41,7 +41,7 @@ def changed(edit: CodeEdit, source: str) -> str:
         (code.swap, "a()  # guard\n    b()", "b()\n    a()"),
     ],
 )
-def test_an_edit_finds_what_its_mark_is_about(edit: Callable[[str], CodeEdit], source: str, left: str):
+def test_an_edit_finds_the_code_at_its_mark(edit: Callable[[str], CodeEdit], source: str, left: str):
     assert changed(edit("any"), f"def f():\n    {source}") == left
 
 
@@ -80,7 +80,7 @@ def test_an_edit_finds_what_its_mark_is_about(edit: Callable[[str], CodeEdit], s
         (sql.drop_setting("s", "b"), "UPDATE a SET b = $1, c = $2 WHERE d = 1", "UPDATE a SET c = $2 WHERE d = 1"),
     ],
 )
-def test_an_edit_finds_the_part_of_a_statement_that_it_is_about(edit: sql.TextEdit, text: str, left: str):
+def test_an_edit_finds_its_part_of_a_statement(edit: sql.TextEdit, text: str, left: str):
     assert edit.change(text) == left
 
 

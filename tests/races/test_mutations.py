@@ -29,7 +29,7 @@ async def test_locks_within_a_statement_are_taken_in_one_order(stage: Stage, nam
     assert await cross(stage, CROSSINGS[name]) is None
 
 
-def test_a_mutation_says_who_notices_it_or_why_its_guard_is_kept():
+def test_a_mutation_has_a_detector_or_a_reason_to_keep_its_guard():
     for mutation in MUTATIONS.values():
         assert bool(mutation.caught_by) != bool(mutation.kept_because), mutation.name
         with applied(mutation):

@@ -83,5 +83,5 @@ RARE_MODULES = (
     triggers,
     zone_rules,
 )
-# What is asked beside the moves: when a store is opened, checked or swept.
+# Statements beside the moves: when a store is opened, checked or swept.
 OUTSIDE = (checkup, epochs, ended, expiry, fire_expiry, fire_partitions, partitions, seed, timer_fires)

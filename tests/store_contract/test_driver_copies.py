@@ -99,7 +99,7 @@ def copied(own_postgres: Postgres) -> Iterator[Postgres]:
     copy.remove()
 
 
-async def test_a_cold_copy_of_postgresql_begins_an_epoch_when_it_is_told_to(own_postgres: Postgres, copied: Postgres):
+async def test_a_cold_copy_of_postgresql_begins_an_epoch_on_request(own_postgres: Postgres, copied: Postgres):
     url = own_postgres.create_database("horae")
     epoch, session = await registered(url, system_env())
     own_postgres.stop()
@@ -115,7 +115,7 @@ async def test_a_cold_copy_of_postgresql_begins_an_epoch_when_it_is_told_to(own_
     assert state == "closed"
 
 
-async def test_a_copied_file_begins_an_epoch_when_it_is_told_to(tmp_path: Path):
+async def test_a_copied_file_begins_an_epoch_on_request(tmp_path: Path):
     url = f"sqlite:///{tmp_path}/horae.db"
     epoch, session = await registered(url, system_env())
     shutil.copyfile(tmp_path / "horae.db", tmp_path / "copy.db")

@@ -121,7 +121,7 @@ async def test_a_read_only_file_is_reported(file_driver: FileDriver):
         await file_driver.write(one(PUT, "a", "1"))
 
 
-async def test_a_commit_that_meets_an_input_error_says_that_its_outcome_is_unknown(
+async def test_the_outcome_of_a_commit_with_an_input_error_is_unknown(
     file_driver: FileDriver, monkeypatch: pytest.MonkeyPatch
 ):
     error = sqlite_error(10)

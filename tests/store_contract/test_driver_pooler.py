@@ -114,7 +114,7 @@ async def test_transactions_and_reads_beside_each_other(pooled: Driver):
     assert len(await pooled.read(one(GET, "key 3"))) == 1
 
 
-async def test_settings_are_those_of_the_kind_of_work(pooled: Driver):
+async def test_settings_depend_on_the_kind_of_work(pooled: Driver):
     hot, cold = await pooled.write(one(SETTINGS)), await pooled.write(one(SETTINGS), hot=False)
 
     assert hot == [("off", "10s", "on", "UTC")]

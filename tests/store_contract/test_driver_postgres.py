@@ -139,7 +139,7 @@ async def through_proxy(url: str, env: Env) -> AsyncIterator[tuple[Proxy, Driver
         await proxy.stop()
 
 
-async def test_a_commit_whose_answer_is_lost_says_that_its_outcome_is_unknown(migrated_url: str, env: Env):
+async def test_the_outcome_of_a_commit_with_a_lost_answer_is_unknown(migrated_url: str, env: Env):
     async with through_proxy(migrated_url, env) as (proxy, driver):
         await driver.migrate()
         proxy.cut = True

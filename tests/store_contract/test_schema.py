@@ -52,7 +52,7 @@ async def test_servers_that_start_together_migrate_once(postgres_url: str, env: 
         await driver.close()
 
 
-def test_a_fresh_file_is_what_alembic_makes_of_an_empty_one(tmp_path: Path):
+def test_a_fresh_file_equals_an_upgrade_by_alembic(tmp_path: Path):
     from sqlalchemy import create_engine
 
     upgrade_file(tmp_path / "fresh.db")

@@ -10,7 +10,7 @@ from horae.store.fleet import sessions
 from tests.store_contract.world import NAMESPACE, World, failed, success
 
 
-async def seen(world: World):
+async def live_server(world: World):
     """Record a live server."""
     server = ServerProcess(id=world.env.new_id(), url="", host="h", pid=1, version="1", parts=())
     await world.store.write(lambda: sessions.record_server(server, world.now()))
@@ -34,7 +34,7 @@ async def recount(world: World, lost, since, until):
 
 
 async def test_missing_statistics_are_written_once(world: World):
-    server = await seen(world)
+    server = await live_server(world)
     job = await ended(world, 5)
     minute = world.now() // MINUTE
     await world.store.write(lambda: statistics.add(server, {(job, minute): JobTally(success=2)}))
@@ -56,7 +56,7 @@ async def test_missing_statistics_are_written_once(world: World):
 
 
 async def test_only_the_window_is_recounted(world: World):
-    server = await seen(world)
+    server = await live_server(world)
     await ended(world, 2)
     world.clock.advance(3600 * SECOND)
     job = await ended(world, 3, failed)
@@ -74,7 +74,7 @@ async def test_only_the_window_is_recounted(world: World):
 
 
 async def test_a_live_server_is_not_lost(world: World):
-    server = await seen(world)
+    server = await live_server(world)
     before = world.now() - 1
 
     assert await world.store.read(lambda: recounting.lost_servers(world.env.new_id(), before)) == []

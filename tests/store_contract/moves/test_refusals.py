@@ -100,7 +100,7 @@ async def test_a_used_up_daily_quota_skips_fires(world: World):
     assert await ledger(world) == [("skipped-quota", False)]
 
 
-async def test_a_fire_waits_for_room_if_the_quota_says_so(world: World):
+async def test_a_fire_waits_for_room_if_the_quota_requires_it(world: World):
     job = await world.job()
     world.store.bounds = QuotaBounds({NAMESPACE: Quota(queued=1, over="wait")})
     for _ in range(2):
@@ -160,7 +160,7 @@ async def test_events_obey_unique_keys_and_quotas(world: World):
     assert await events_of(world, 5) == [*["skipped-unique"] * 4, "fired"]
 
 
-async def test_an_event_waits_for_room_if_the_quota_says_so_and_nothing_is_stored_meanwhile(world: World):
+async def test_an_event_waits_for_room_if_the_quota_requires_it_and_nothing_is_stored_meanwhile(world: World):
     job = await world.job()
     await add_trigger(world, job, EventTrigger(event="upload"), ALLOW)
     bounds = QuotaBounds({NAMESPACE: Quota(queued=1, over="wait")})

@@ -175,7 +175,7 @@ async def test_a_deduplicated_receipt_has_the_state_of_its_execution(world: Worl
     assert await told() == "expired"
 
 
-async def test_a_deduplicated_receipt_of_something_scheduled_says_that_it_waits(world: World):
+async def test_a_deduplicated_receipt_of_a_scheduled_execution_reads_waiting(world: World):
     job = await world.job()
     later = world.now() + HOUR
     asked = [*world.wanted(job, key="k", due_at=later), *world.wanted(job, key="k", due_at=later), *world.wanted(job)]
@@ -285,7 +285,7 @@ async def test_another_body_under_the_same_key_is_refused(world: World):
     assert len(done.answers[1]) == 3
 
 
-async def test_an_answer_is_forgotten_after_its_time(world: World):
+async def test_an_answer_is_deleted_after_its_retention(world: World):
     job = await world.job()
     first = await world.store.submit([request(*world.wanted(job), key="r", until=world.now() + 5)])
     world.clock.advance(5)

@@ -35,7 +35,7 @@ async def due(world: World, limit: int = 10) -> list[Poll]:
     return await world.store.change(lambda now: watches.lease_due(limit, now))
 
 
-async def saw(world: World, poll: Poll, *objects: FoundObject) -> list[str]:
+async def mark_seen(world: World, poll: Poll, *objects: FoundObject) -> list[str]:
     done = await world.store.change(lambda now: watches.record_found(poll, objects, lead, fits, world.env.new_id, now))
     return [event.key for event in done.events]
 
@@ -63,8 +63,8 @@ async def test_each_object_version_fires_once(world: World):
     await watch(world)
     (poll,) = await due(world)
 
-    assert await saw(world, poll, found(1), found(2)) == ["1#1", "2#1"]
-    assert await saw(world, poll, found(2), found(3)) == ["3#1"]
+    assert await mark_seen(world, poll, found(1), found(2)) == ["1#1", "2#1"]
+    assert await mark_seen(world, poll, found(2), found(3)) == ["3#1"]
 
     assert await world.store.read(lambda: watches.remembered_objects(poll.watch, [UUID(int=2), UUID(int=9)])) == {
         UUID(int=2)
@@ -76,8 +76,8 @@ async def test_objects_of_the_first_scan_never_fire(world: World):
     await watch(world)
     (poll,) = await due(world)
 
-    assert await saw(world, poll, found(1, silent=True)) == []
-    assert await saw(world, poll, found(1)) == []
+    assert await mark_seen(world, poll, found(1, silent=True)) == []
+    assert await mark_seen(world, poll, found(1)) == []
     assert await fires(world) == 0
 
 
@@ -86,7 +86,7 @@ async def test_an_outdated_scan_writes_nothing(world: World):
     (slow,) = await due(world)
     world.clock.advance(watches.LEASE)
     (quick,) = await due(world)
-    await saw(world, quick, found(1))
+    await mark_seen(world, quick, found(1))
 
     for late in (
         lambda now: watches.record_found(slow, [found(2)], lead, fits, world.env.new_id, now),
@@ -105,13 +105,13 @@ async def test_an_outdated_scan_writes_nothing(world: World):
 async def test_another_server_finishes_the_scan_of_a_dead_one(world: World):
     await watch(world)
     (first,) = await due(world)
-    await saw(world, first, found(1))
+    await mark_seen(world, first, found(1))
     assert await due(world) == []
     world.clock.advance(watches.LEASE)
 
     (second,) = await due(world)
 
-    assert await saw(world, second, found(1), found(2)) == ["2#1"]
+    assert await mark_seen(world, second, found(1), found(2)) == ["2#1"]
     assert await fires(world) == 2
 
 
@@ -154,7 +154,7 @@ async def test_a_watch_has_a_trouble_until_its_location_can_be_read(world: World
 async def test_an_edit_without_a_new_location_keeps_the_known_objects(world: World):
     job = await watch(world)
     (poll,) = await due(world)
-    await saw(world, poll, found(1))
+    await mark_seen(world, poll, found(1))
     await finish(world, poll)
 
     (timer,) = await world.store.read(lambda: triggers.of_job(job.id))
@@ -165,7 +165,7 @@ async def test_an_edit_without_a_new_location_keeps_the_known_objects(world: Wor
     assert again.watch == poll.watch
     assert again.ready
     assert again.place.interval == SECOND
-    assert await saw(world, again, found(1), found(2)) == ["2#1"]
+    assert await mark_seen(world, again, found(1), found(2)) == ["2#1"]
 
 
 async def test_a_new_location_starts_a_new_watch(world: World):
@@ -197,19 +197,19 @@ async def test_objects_found_during_a_pause_fire_after_the_resume(world: World, 
     (poll,) = await due(world)
     await world.do(f"UPDATE {table} SET state = 'paused'")
     with pytest.raises(Overtaken):
-        await saw(world, poll, found(1))
+        await mark_seen(world, poll, found(1))
     await world.do(f"UPDATE {table} SET state = 'active'")
     world.clock.advance(watches.LEASE)
 
     (again,) = await due(world)
 
-    assert await saw(world, again, found(1)) == ["1#1"]
+    assert await mark_seen(world, again, found(1)) == ["1#1"]
 
 
 async def test_a_deleted_object_is_forgotten_and_fires_when_it_returns(world: World):
     await watch(world)
     (poll,) = await due(world)
-    await saw(world, poll, found(1), found(2))
+    await mark_seen(world, poll, found(1), found(2))
     await finish(world, poll)
     world.clock.advance(30 * SECOND)
 
@@ -223,7 +223,7 @@ async def test_a_deleted_object_is_forgotten_and_fires_when_it_returns(world: Wo
 async def test_the_watch_of_an_ended_trigger_is_deleted(world: World):
     job = await watch(world)
     (poll,) = await due(world)
-    await saw(world, poll, *(found(n, silent=True) for n in range(5)))
+    await mark_seen(world, poll, *(found(n, silent=True) for n in range(5)))
     (timer,) = await world.store.read(lambda: triggers.of_job(job.id))
     await world.store.change(lambda now: triggers.end(timer, now))
     world.clock.advance(SECOND)
@@ -239,7 +239,7 @@ async def test_two_servers_that_found_the_same_fire_it_once(world: World):
     await watch(world)
     (poll,) = await due(world)
 
-    done = await asyncio.gather(*(saw(world, poll, *(found(n) for n in range(20))) for _ in range(3)))
+    done = await asyncio.gather(*(mark_seen(world, poll, *(found(n) for n in range(20))) for _ in range(3)))
 
     assert sorted(key for keys in done for key in keys) == sorted(f"{n}#1" for n in range(20))
     assert await fires(world) == 20

@@ -30,7 +30,7 @@ T = TypeVar("T")
 AHEAD = 7  # days
 TRIES = 10
 MAX_KEPT = 10_000  # parcels that may move when their day is dropped, because they move under its lock
-AGAIN: Instant = 3_600 * SECOND  # time until a day with more is checked again
+AGAIN: Instant = 3_600 * SECOND  # pause before a day with more such parcels is checked again
 
 _DAY: Instant = 86_400 * SECOND
 _KEY = {"parcels": "id"}

@@ -64,7 +64,7 @@ class Pool:
         self._queue.clear()
 
     def cut(self, waiting: Set[int], select: Callable[[asyncpg.Connection], bool] = lambda connection: True) -> None:
-        """Terminate those of these uses and of the idle connections that `which` selects."""
+        """Terminate those of these uses and of the idle connections that `select` accepts."""
         used = [connection for connection, use in self._taken.items() if use in waiting]
         for connection in filter(select, (*used, *self._idle)):
             connection.terminate()
