@@ -1,19 +1,41 @@
 """Rollouts: shares of a job's new executions for other versions of it, compared, promoted or aborted."""
 
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from horae.errors import Conflict, NotFound, Stale
-from horae.features.rollouts.bodies import AbortRollout, PromoteRollout, RolloutBody
+from horae.features.rollouts.model.read import ROLLOUT
 from horae.features.rollouts.model.view import RolloutView
 from horae.features.rollouts.part import RolloutsPart
+from horae.model.fields.derived import body
 from horae.server.access import EDIT, VIEW
 from horae.server.call import ApiCall
+from horae.server.reading.bodies import RequestBody
 from horae.server.reply import Response, ok
 from horae.server.route import API, CHANGES, get, post, put
 from horae.server.routes.definitions.jobs import IF_MATCH
 from horae.server.scopes import by_job
 
 REFUSES = (NotFound, Conflict, Stale)
+RolloutBody = body(
+    ROLLOUT,
+    "RolloutBody",
+    "The versions that new executions run: `version` or `change` with a `share`, or weights of `versions`.",
+    RequestBody,
+)
+
+
+class PromoteRollout(RequestBody, frozen=True, kw_only=True):
+    """The version that becomes the current one; by default, the only other version of the rollout."""
+
+    version: Annotated[int, Meta(ge=1, le=2**31 - 1, description="The version, if several are tried.")] | None = None
+
+
+class AbortRollout(RequestBody, frozen=True, kw_only=True):
+    """The reason why a rollout is aborted."""
+
+    reason: Annotated[str, Meta(description="The reason, stored with the rollout.")] = ""
 
 
 @get(f"{API}/jobs/{{ref}}/rollout", "rollouts.get", RolloutView, access=VIEW, scope=by_job, refuses=(NotFound,))
