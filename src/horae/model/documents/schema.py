@@ -66,8 +66,9 @@ class Validator:
         self._wrong = jsonschema_rs.ValidationError
 
     def fits(self, value: Any, most: int) -> bool:
-        """Return whether a value fits; `most` is an upper bound of its cost in units. Raises Costly if it is too
-        expensive.
+        """Return whether a value fits; `most` is an upper bound of its cost in units.
+
+        Raises Costly if the check is too expensive.
         """
         if most > MOST_UNITS and self._exactly(value) > MOST_UNITS:
             remedy = "Send a smaller value or a reference, or simplify the schema for large values."

@@ -115,8 +115,9 @@ def text_units(length: int, patterns: int, squares: int) -> int:
 
 
 def within_unique(places: list[SchemaPlace]) -> int | None:
-    """Return the maximum number of nested lists with compared elements around a value; None if cycles make it
-    unlimited.
+    """Return the maximum number of nested lists with compared elements around a value.
+
+    None means that cycles make it unlimited.
     """
     if not any(place.unique for place in places):
         return 0

@@ -1,6 +1,4 @@
-"""The functions of expressions. Each receives the meter first and spends steps according to the size of its
-arguments.
-"""
+"""The functions of expressions. Each receives the meter first and spends steps by the size of its arguments."""
 
 import re
 from collections.abc import Callable
@@ -135,9 +133,7 @@ def _contains(meter: Meter, text: Any, part: Any) -> bool:
 
 
 def matches(meter: Meter, text: Any, pattern: Any) -> bool:
-    """Return whether a pattern matches somewhere in a text. The automaton needs at most some microseconds per
-    character.
-    """
+    """Return whether a pattern matches somewhere in a text, in at most some microseconds per character."""
     if not isinstance(text, str) or not isinstance(pattern, str):
         raise EvaluationError(f"matches asks a text about a pattern, not {kind(text)} about {kind(pattern)}")
     meter.take(PATTERN_STEPS + MATCH_STEPS * len(text))

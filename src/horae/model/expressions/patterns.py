@@ -53,8 +53,9 @@ def _pattern(pattern: str) -> Matcher:
 
 
 def pattern_matcher(pattern: str, most: int) -> Matcher:
-    """Return a function that tests whether a text matches a pattern. Raises ValueError if it is invalid or too
-    large.
+    """Return a function that tests whether a text matches a pattern.
+
+    Raises ValueError if the pattern is invalid or too large.
     """
     import jsonschema_rs
 

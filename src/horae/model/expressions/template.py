@@ -107,8 +107,9 @@ class Template:
         self.parts = parts
 
     def render(self, scope: Scope, meter: Meter | None = None) -> str:
-        """Return the text with every expression replaced by its value; null becomes empty, lists and maps become
-        JSON.
+        """Return the text with its expressions replaced by their values.
+
+        Null becomes empty; lists and maps become JSON.
         """
         meter = meter or current_meter()
         return "".join([part if isinstance(part, str) else _text(part, scope, meter) for part in self.parts])
@@ -290,8 +291,9 @@ def _parts(text: str, field: str, known: Names) -> Iterator[str | Expression]:
 
 
 def expression_end(text: str, at: int) -> int:
-    """Return the end of the expression that begins here: its `}` outside quotes and brackets, or -1 if that is too
-    far.
+    """Return the end of the expression that begins here: its `}` outside quotes and brackets.
+
+    Return -1 if it is too far away.
     """
     open_brackets: list[str] = []
     most = min(len(text), at + MOST_TEXT + 1)

@@ -32,8 +32,9 @@ class JoinView(View, frozen=True, kw_only=True):
 
 
 class DependencyView(View, frozen=True, kw_only=True):
-    """A job that another depends on; `unused` counts how often it has met the condition without an interval since
-    then.
+    """A job that another depends on.
+
+    `unused` counts how often it has met the condition without an interval since then.
     """
 
     job_id: UUID

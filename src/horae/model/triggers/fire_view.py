@@ -90,9 +90,7 @@ class FireCountsView(View, frozen=True, kw_only=True):
 
 
 class UpcomingFireView(View, frozen=True, kw_only=True):
-    """A future fire: its instant, the local time, and a note about anything special, such as a clock change before
-    it.
-    """
+    """A future fire: its instant, the local time, and a note, for example about a clock change before it."""
 
     at: Time
     local: str

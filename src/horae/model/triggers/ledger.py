@@ -1,6 +1,4 @@
-"""The ledger of fires: versions of triggers, outcomes of their nominal fires, and the splitting of rows for a
-backfill.
-"""
+"""The ledger of fires: trigger versions, outcomes of nominal fires, and the splitting of rows for a backfill."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence

@@ -35,8 +35,9 @@ log = structlog.get_logger("horae.archive")
 
 
 class Archiver:
-    """Writes expired executions to files. Only the holder of the duty archives; if two do, nothing is lost or
-    doubled.
+    """Writes expired executions to files.
+
+    Only the holder of the duty archives; if two servers do, nothing is lost or doubled.
     """
 
     name = "archiver"

@@ -33,8 +33,9 @@ class Packer:
 
 
 async def lines(place: FileStorage, location: str) -> AsyncIterator[bytes]:
-    """Yield the lines of a file, in bounded memory. Raises FileNotFoundError, and DamagedFile after the last readable
-    line.
+    """Yield the lines of a file, in bounded memory.
+
+    Raises FileNotFoundError, and DamagedFile after the last readable line.
     """
     opener, rest = zlib.decompressobj(wbits=_GZIP), b""
     async for piece in place.read(location):

@@ -206,8 +206,9 @@ class ArchiveReader:
         yield packer.end()
 
     async def drop_some(self, namespace: int, before: Instant) -> tuple[int, bool]:
-        """Remove some files with executions submitted before an instant; return their number and whether there are
-        more.
+        """Remove some files with executions submitted before an instant.
+
+        Return the number of removed files and whether there are more.
         """
         files = await self._store.read(lambda: archives.older(namespace, before, FILES))
         for archive in files:

@@ -36,8 +36,9 @@ class Writing:
         return self.broken if isinstance(self.broken, StoreUnavailable) else None
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the file. Raises LookupError if an execution cannot be read, since only archived executions may be
-        deleted.
+        """Yield the file. Raises LookupError if an execution cannot be read.
+
+        Only archived executions may be deleted, so none may be left out.
         """
         packer, newest_first = Packer(), self._ids[::-1]
         try:

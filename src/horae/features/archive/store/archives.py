@@ -176,8 +176,9 @@ def _id_in(text: str) -> UUID:
 
 
 def move(archive: Archive, location: str, size: int, now: Instant) -> Script[bool]:
-    """Change the location of a file; the old location becomes litter. Return False without changes if either is
-    gone.
+    """Change the location of a file; the old location becomes litter.
+
+    Return False without any change if either file is gone.
     """
     if not (yield Fetch(IS_AT_LOCATION, (archive.id, archive.location))):
         return False

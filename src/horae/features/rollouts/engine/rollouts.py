@@ -83,8 +83,9 @@ class Rollouts:
     async def promote(
         self, namespace: int, ref: str, version: int | None = None, *, by: str, if_match: int | None = None
     ) -> RolloutView:
-        """Make a version of the rollout the current one and end the rollout; without `version`, the only other
-        version.
+        """Make a version of the rollout the current one and end the rollout.
+
+        Without `version`, the only other version becomes current.
         """
         for _ in range(TRIES):
             before, rollout = await self._active(namespace, ref, if_match)

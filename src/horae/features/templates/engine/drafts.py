@@ -23,9 +23,7 @@ async def derive(store: Store, namespace: int, body: dict[str, Any]) -> tuple[di
 
 
 def by(template: JobTemplate) -> Derive:
-    """Return a function that makes definitions from this template, even if its name belongs to another one
-    meanwhile.
-    """
+    """Return a function that makes definitions from this template, even if its name has been reused."""
 
     async def derive(namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derivation]:
         return _filled(template, body)

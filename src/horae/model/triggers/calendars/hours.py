@@ -24,8 +24,9 @@ class Weekly(Struct, frozen=True):
 
 
 def parse_hours(text: object, field: str) -> Weekly:
-    """Parse one entry of weekly hours, or refuse it with the reason. An end at or before the start is on the next
-    day.
+    """Parse one entry of weekly hours or refuse it with the reason.
+
+    An end at or before the start is on the next day.
     """
     if not isinstance(text, str):
         raise BadInput(f"{field} is not a text.", _ACCEPTED, field=field)

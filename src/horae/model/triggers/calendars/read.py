@@ -77,8 +77,9 @@ def read_calendar(name: str, body: Any) -> tuple[Times, str]:
 
 
 def parse_times(value: Any, field: str = "", timezone: str = "", depth: int = 0) -> Times:
-    """Parse a definition or refuse it with BadInput. A time zone applies to all nested definitions without their
-    own.
+    """Parse a definition or refuse it with BadInput.
+
+    A time zone applies to all nested definitions without one.
     """
     where = field or "definition"
     if isinstance(value, str):

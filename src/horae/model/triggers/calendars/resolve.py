@@ -30,8 +30,9 @@ class Version(Struct, frozen=True, kw_only=True):
 
 
 def current_calendar(name: str, definitions: Definitions) -> Calendar:
-    """Return the current calendar with all calendars it refers to. Raises BadInput for a cycle or an unknown
-    calendar.
+    """Return the current calendar with all calendars it refers to.
+
+    Raises BadInput for a cycle or an unknown calendar.
     """
     return _Resolver(definitions).find(name, ())
 
@@ -66,11 +67,11 @@ def no_such_calendar(name: str, names: Iterable[str]) -> BadInput:
 
 
 def calendar_through_time(name: str, versions: Sequence[Version]) -> Calendar:
-    """Return a calendar that judges each instant by the versions valid then, including versions of referenced
-    calendars.
+    """Return a calendar that judges each instant by the versions valid at that instant.
 
-    Before the calendar's first version, that first version applies. A calendar without versions is closed. Versions
-    change at whole seconds: an instant within the second of a change is judged as before the change.
+    This includes the versions of referenced calendars. Before the calendar's first version, that first version applies.
+    A calendar without versions is closed. Versions change at whole seconds: the second in which a change happens still
+    uses the old version.
     """
     own = [each for each in versions if each.name == name]
     if not own:

@@ -17,8 +17,9 @@ class CalendarUse(View, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CalendarView(View, Versioned, frozen=True, kw_only=True):
-    """A calendar: its definition, its description in words, and its current state. `validTo` is null for the current
-    version.
+    """A calendar: its definition, its description in words, and its current state.
+
+    `validTo` is null for the current version.
     """
 
     name: str

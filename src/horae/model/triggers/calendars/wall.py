@@ -59,8 +59,8 @@ def _working(days: Business, first: int, last: int) -> Iterator[Interval]:
 
 
 def _dated(dates: Dates, first: int, last: int) -> Iterator[Interval]:
-    """Yield the open days. `read` keeps periods ordered and disjoint, so the cost depends on those in the bucket
-    only.
+    """Yield the open days. Periods are ordered and disjoint (`read` does that), so only those in the bucket cost
+    time.
     """
     periods = dates.periods
     at = bisect_left(periods, first, key=lambda period: period.last.toordinal() - _EPOCH)

@@ -76,8 +76,9 @@ def _read_step(where: CronField, item: str, text: str) -> int:
 
 
 def _read_range(where: CronField, item: str, base: str, step: int, key: str) -> tuple[int, int]:
-    """Return the first and last value of an item; `step` is 0 without a step. A last value beyond the field's range
-    wraps.
+    """Return the first and last value of an item; `step` is 0 without a step.
+
+    A last value beyond the field's range wraps.
     """
     if base == "*" or (base == "?" and not step):
         return where.lo, where.hi

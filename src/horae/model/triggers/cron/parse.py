@@ -20,9 +20,7 @@ _SPREAD = re.compile(r"(?<![A-Z])H(?![A-Z])", re.IGNORECASE)
 
 @lru_cache(maxsize=16_384)
 def parse_cron(text: str, dialect: str = "unix", key: str = "") -> CronExpression:
-    """Parse an expression or refuse it with the reason and a suggestion. `H` spreads by `key`, which is
-    namespace/job.
-    """
+    """Parse an expression or refuse it with the reason and a suggestion. `H` spreads by `key` (namespace/job)."""
     if dialect not in _DIALECTS:
         raise BadInput(
             f"There is no cron dialect {dialect[:40]!r}.", f"Known: {', '.join(_DIALECTS)}.", field="schedule.dialect"

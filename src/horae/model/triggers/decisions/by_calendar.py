@@ -85,9 +85,7 @@ def decide_by_calendar(
 def _next_decision_at(
     trigger: Trigger, rules: Rules, calendar: Calendar, decided_through: Instant, moved_to: Instant | None
 ) -> Instant | None:
-    """Return when the trigger must be decided next, before its offset: at a fire, or to record fires that do not
-    run.
-    """
+    """Return when the trigger must be decided next, before its offset: for a fire, or to record closed ones."""
     timetable = Timetable(trigger, rules, calendar, decided_through, moved_to)
     first = timetable.nominal_after(decided_through)
     if first is None:

@@ -220,8 +220,9 @@ class WatchTrigger(
 
 
 def watch_id(job: UUID, name: str, url: str) -> UUID:
-    """Return the id of a watch's stored state. It depends on the place, so other edits of the trigger keep that
-    state.
+    """Return the id of a watch's stored state.
+
+    It depends on the place, so other edits of the trigger keep that state.
     """
     digest = hashlib.sha256(f"{job}\0{name}\0{url}".encode()).digest()
     return UUID(bytes=digest[:16])

@@ -30,9 +30,7 @@ class LostTimesRecord(Struct, frozen=True):
 
 
 def can_lose_times(trigger: Trigger) -> bool:
-    """Return whether a clock change may skip wall times of a trigger. Few triggers can, so the others skip the
-    search.
-    """
+    """Return whether a clock change may skip wall times of a trigger. Few triggers need that search."""
     wall = trigger.wall
     return wall is not None and wall.timezone != "UTC" and _is_fixed(wall)
 

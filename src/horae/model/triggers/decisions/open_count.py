@@ -1,6 +1,4 @@
-"""The number of nominal fires that a calendar lets run between two instants, counted by opening instead of one by
-one.
-"""
+"""The number of nominal fires that a calendar lets run between two instants, counted by opening."""
 
 from horae.env import Instant
 from horae.model.triggers.decisions.count import count_fires

@@ -1,6 +1,4 @@
-"""Rules for triggers of every kind: bounds, the maximum number of fires, and policies for missed and overlapping
-fires.
-"""
+"""Rules for triggers of every kind: bounds, maximum fires, and policies for missed and overlapping fires."""
 
 from typing import Annotated, Any, Literal, get_args
 

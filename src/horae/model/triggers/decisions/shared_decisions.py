@@ -1,6 +1,4 @@
-"""Decisions shared by triggers that are decided at the same instant with an equal definition, equal rules and due
-fire.
-"""
+"""Decisions shared by triggers with an equal definition, equal rules and the same due fire."""
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -42,9 +40,7 @@ class SharedDecisions:
     def decide(
         self, trigger: Trigger, rules: Rules, decided_through: Instant, fired: int, busy: bool, waiting: int
     ) -> Decision:
-        """Decide as `decide` does. Between two nominal fires the exact `decided_through` does not affect the
-        decision.
-        """
+        """Decide as `decide` does. Between two nominal fires the exact `decided_through` does not matter."""
         key = id(trigger), id(rules), busy, waiting
         made = self._made.get(key)
         if made is not None and made.is_for(decided_through):

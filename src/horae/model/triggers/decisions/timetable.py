@@ -15,9 +15,7 @@ FAR: Instant = 1 << 62
 
 
 def due_instant(calendar: Calendar, rules: Rules, at: Instant) -> Instant | None:
-    """Return when a nominal fire is due: its instant, its new instant if the rules move it, or None if it is
-    skipped.
-    """
+    """Return when a nominal fire is due: its instant, its new instant if it is moved, or None if it is skipped."""
     if calendar.is_open(at):
         return at
     if rules.outside == "postpone":
@@ -117,8 +115,9 @@ class Timetable(DerivedFires):
         return self.nominal_after(opens if self.rules.outside == "postpone" else opens - 1)
 
     def _back(self, at: Instant) -> Instant | None:
-        """Return the last nominal fire that may run before one that does not: the first of its closed time, or an
-        earlier one.
+        """Return the last nominal fire that may run before one that does not.
+
+        It is the first fire of the closed time, or an earlier one.
         """
         if self.calendar.is_open(at):
             return self.nominal_before(at)

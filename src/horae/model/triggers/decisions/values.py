@@ -202,8 +202,9 @@ def previous_fire(trigger: Trigger, before: Instant) -> Instant | None:
 
 
 def due_from(trigger: Trigger, at: Instant) -> Instant:
-    """Return the earliest instant whose nominal fires are due at or after `at`; it differs from `at` if fires are
-    moved.
+    """Return the earliest instant whose nominal fires are due at or after `at`.
+
+    It differs from `at` if fires are moved.
     """
     return trigger.boundary(at) if isinstance(trigger, DerivedFires) else at
 

@@ -23,8 +23,9 @@ class Filter:
         self._expression = expression
 
     def refusal(self, scope: dict[str, Any]) -> str | None:
-        """Return the reason why an event does not pass, or None if it passes; a filter that fails to evaluate does not
-        pass.
+        """Return the reason why an event does not pass, or None if it passes.
+
+        A filter that fails to evaluate does not pass.
         """
         try:
             with limited_budget(SMALL_STEPS) as meter:

@@ -50,9 +50,7 @@ def after(
 
 
 def resume(plan: Plan, flow: Flow, context: FlowContext, held: Sequence[StepRow], now: Instant) -> Deciding[Decisions]:
-    """Continue after a pause or a breakpoint: start everything in `held`. Pausing itself needs no decision, only a
-    mark.
-    """
+    """Continue after a pause or a breakpoint: start everything in `held`. Pausing itself only sets a mark."""
     current = Round(plan, flow, context, now)
     yield from current.resume(held)
     yield from current.settle()

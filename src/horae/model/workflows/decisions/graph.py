@@ -134,9 +134,7 @@ def show_graph(
     waits: Mapping[str, Wait] = NO_WAITS,
     starts: Starts = NO_STARTS,
 ) -> GraphView:
-    """Return the graph of a workflow with its steps in an order in which they can run, including those of later
-    phases.
-    """
+    """Return the graph of a workflow, with its steps (also of later phases) in an order in which they can run."""
     stored = {row.step: (row, pin) for row, pin in rows}
     order = [*plan.order["main"], *_undoings(stored)]
     order += [name for phase, names in plan.order.items() if phase != "main" for name in names]
@@ -269,8 +267,9 @@ def describe_wait(wait: Wait | None, until: Instant | None) -> str:
 
 
 def critical_path(plan: Plan, rows: Mapping[str, StepRow], now: Instant) -> list[str]:
-    """Return the steps that determined the duration: from the last ended step back, each time to its last ended
-    upstream.
+    """Return the steps that determined the duration.
+
+    They are found backwards from the last ended step, each time by its last ended upstream.
     """
 
     def end(name: str) -> tuple[Instant, int]:

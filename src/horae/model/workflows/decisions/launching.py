@@ -1,6 +1,4 @@
-"""The rows of a round of decisions about a workflow, and the start of its steps: they begin, are held, or end at
-once.
-"""
+"""The rows of a round of decisions about a workflow, and the start of its steps."""
 
 from collections.abc import Iterable
 
@@ -117,9 +115,7 @@ class Launching:
         return self.plan.nodes[name].needed_steps
 
     def _hold(self, name: str) -> bool:
-        """Hold a step that may start if the workflow is paused or the step has a breakpoint; return whether it is
-        held.
-        """
+        """Hold a step if the workflow is paused or the step has a breakpoint; return whether it is held."""
         reason = PAUSED if self.flow.paused else BREAKPOINT if name in self.flow.breakpoints else ""
         if reason:
             self._put(structs.replace(self._rows[name], state="held", reason=reason))

@@ -1,6 +1,4 @@
-"""One round of decisions about a workflow: process ended steps, end and start further steps until nothing more
-follows.
-"""
+"""One round of decisions about a workflow: process ended steps, and start or end steps until nothing follows."""
 
 from collections.abc import Mapping, Sequence
 
@@ -183,16 +181,16 @@ class Round(Launching):
 
     def _update_followers(self) -> Deciding[None]:
         """Update the followers of all ended steps, and collect those that may start."""
-        fallen, self._just_ended = self._just_ended, []
+        ended, self._just_ended = self._just_ended, []
         if self.flow.phase == "undo":
             self._undo_next()
             return
-        for name in fallen:
+        for name in ended:
             yield from self._check_failure(name)
         if not self._is_active:
             return
-        yield from self._load(name for step in fallen for name in self.plan.nodes[step].followers)
-        for name in fallen:
+        yield from self._load(name for step in ended for name in self.plan.nodes[step].followers)
+        for name in ended:
             for follower in self.plan.nodes[name].followers:
                 self._update_follower(self._rows[follower], name)
 
@@ -225,8 +223,9 @@ class Round(Launching):
         return row.state
 
     def _check_failure(self, name: str) -> Deciding[None]:
-        """Fail the workflow if a failure is unhandled; check again when the last step that could handle it is
-        skipped.
+        """Fail the workflow if a failure is unhandled.
+
+        This is checked again when the last step that could handle the failure is skipped.
         """
         row, node = self._rows[name], self.plan.nodes[name]
         failed: list[str] = []

@@ -69,8 +69,9 @@ def check_owned(workflow: Workflow, read: Callable[[dict[str, Any]], object]) ->
 
 
 def _check_own(call: Call, read: Callable[[dict[str, Any]], object]) -> None:
-    """Parse the overrides of a referenced job together with a placeholder task, since the task is in the referenced
-    job.
+    """Parse the overrides of a referenced job.
+
+    They are parsed with a placeholder task, since the task is defined by the referenced job.
     """
     try:
         with inside(call):

@@ -8,9 +8,7 @@ _MOST_VALUES = 6  # of a field
 
 
 def time_in_words(x: CronExpression) -> str | None:
-    """Describe times as `at 09:00` or `every 15 minutes between 09:00 and 17:59`, or return None if they are too
-    complex.
-    """
+    """Describe times as `at 09:00` or `every 15 minutes between 09:00 and 17:59`; None if they are too complex."""
     seconds, minutes, hours = (_values(ticks) for ticks in (x.seconds, x.minutes, x.hours))
     if seconds == [0]:
         return _minutes_and_hours(minutes, hours)
