@@ -70,7 +70,7 @@ class Host:
     def after(self, seconds: float, call: Callable[..., object], *args: Any) -> Any:
         raise NotImplementedError("the bench's job has no timeout")
 
-    def wedged(self, run: ChunkRun) -> None:
+    def report_stuck(self, run: ChunkRun) -> None:
         raise NotImplementedError("nothing is stopped")
 
     def ask(self, session: WorkerSession, item: Any, ask: Any) -> Any:

@@ -8,7 +8,7 @@ import horae
 from horae.client.client import Client
 from horae.client.options import JobOptions
 from horae.client.submission import OF_CALLS
-from horae.worker.code.context import AttemptFacts, Context, SyncFace
+from horae.worker.code.context import AttemptFacts, Context, SyncContext
 from tests.docs.folder import Folder
 from tests.docs.pages import ROOT, blocks, section
 
@@ -60,7 +60,7 @@ def test_every_name_is_there():
 def test_every_member_of_the_context_is_documented():
     context = Context(AttemptFacts(execution_id=None, job="", attempt=1, token=1, failures=0, scheduled_at=0), None)
     text = section(PAGE, "Inside a running function")
-    members = {*public(context), *public(context.log), *public(SyncFace)}
+    members = {*public(context), *public(context.log), *public(SyncContext)}
     assert [name for name in members if not re.search(rf"\b{name}\b", text)] == []
 
 

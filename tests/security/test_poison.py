@@ -14,7 +14,7 @@ from horae.features.templates.model.read import read_template
 from horae.model.definitions.reading.read import parse_definition
 from horae.model.definitions.resource_limits import ResourceLimits
 from horae.model.definitions.tasks import CommandTask, PythonTask
-from horae.worker.processes.processes import all_processes, mark_of, tasks_of
+from horae.worker.processes.processes import all_processes, count_tasks, mark_of
 from tests.waiting import eventually
 from tests.worker.local import Jobs, result, shop
 
@@ -316,7 +316,7 @@ async def test_the_kernel_counts_another_users_processes():
         soft, hard = line.split()[2:4]
         assert soft == hard
         # Other processes of that user, such as the tests' PostgreSQL, may start and end meanwhile.
-        assert int(hard) <= 2 * 20 + 256 + tasks_of(pwd.getpwnam("nobody").pw_uid) + 200
+        assert int(hard) <= 2 * 20 + 256 + count_tasks(pwd.getpwnam("nobody").pw_uid) + 200
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root may run commands as others")

@@ -12,7 +12,7 @@ from horae.env import system_env
 from horae.server.app import Application
 from horae.server.cors import Cors
 from horae.server.run import Serving, serve
-from horae.server.shaping import LEAST, takes_gzip
+from horae.server.shaping import LEAST, accepts_gzip
 
 Api = httpx2.AsyncClient
 PAGE = "https://dash.example.com"
@@ -153,7 +153,7 @@ async def test_short_answers_and_secrets_are_not_compressed(api: Api, serving: t
     ],
 )  # fmt: skip
 def test_accept_encoding_is_honoured(said: str, takes: bool):
-    assert takes_gzip({b"accept-encoding": said.encode()}) == takes
+    assert accepts_gzip({b"accept-encoding": said.encode()}) == takes
 
 
 @pytest.mark.parametrize(

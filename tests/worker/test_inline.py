@@ -5,7 +5,7 @@ import pytest
 from horae import App, GiveUp, Retry, SignalTimeout
 from horae.model.executions.job_exceptions import BadResult, Cancelled, NotDurable, ResultTooLarge
 from horae.testing import Crash, Inline, Waits
-from horae.worker.code.durable import counted
+from horae.worker.code.durable import numbered_key
 
 app = App()
 HOUR = 3600
@@ -96,7 +96,7 @@ async def test_code_may_change_between_attempts(effects):
     [("a", 1, "a"), ("a", 2, "a#2"), ("a#2", 1, "a#2#1"), ("a#2", 2, "a#2#2"), ("a#", 1, "a#"), ("#1", 1, "#1#1")],
 )
 def test_names_with_counts_are_distinct(name, count, key):
-    assert counted(name, count) == key
+    assert numbered_key(name, count) == key
 
 
 async def one(body, **how):

@@ -152,7 +152,7 @@ async def test_workers_of_a_dead_server_spread_over_the_others_and_try_none_twic
 
 async def test_it_learns_of_other_servers():
     transport = HttpTransport(["http://a:1"], "k", rng=Random(1))
-    transport.learn(["http://b:1/", "http://a:1", "ftp://c"])
+    transport.add_servers(["http://b:1/", "http://a:1", "ftp://c"])
 
     assert transport.servers == ["http://a:1", "http://b:1"]
 
@@ -165,7 +165,7 @@ async def test_announced_servers_are_used_only_while_configured_ones_do_not_answ
 
     async with web(ok(Answer(now=7))) as told, web(named) as site:
         transport = HttpTransport([site.url], "k", rng=Random(1), clock=clock)
-        transport.learn([told.url])
+        transport.add_servers([told.url])
 
         async def answered() -> int:
             for _ in range(2):
@@ -198,7 +198,7 @@ async def test_a_worker_names_its_installation_and_leaves_servers_of_others():
         await transport.exchange(ID, Exchange(channel=0, n=1))
         await transport.register(Register(protocol=1, worker="w"))
         assert asked == [None, str(ours), str(ours)]
-        transport.learn([other.url])
+        transport.add_servers([other.url])
         transport._at = 1
         with pytest.raises(Busy, match="not a server of this worker"):
             await transport.register(Register(protocol=1, worker="w"))

@@ -40,10 +40,10 @@ def load_handed_over() -> None:
 
 def _restart() -> None:
     """Replace this process by a new start of the same program, unless it has no secrets to hide."""
-    from horae.worker.environ import divide
+    from horae.worker.environ import split_environment
 
     argv, from_flags = without_secrets(sys.orig_argv)
-    opened, hidden = divide(os.environ | from_flags)
+    opened, hidden = split_environment(os.environ | from_flags)
     if not hidden:
         return
     file = os.memfd_create("horae", 0)  # stays open across the exec

@@ -19,7 +19,7 @@ from horae.server.reply import Receive, Response, Send, encode
 from horae.server.route import Route
 from horae.server.router import Found, Router
 from horae.server.routes.table import ROUTES, routes_for
-from horae.server.shaping import shaped
+from horae.server.shaping import adapt_answer
 from horae.server.streaming.stream import EventStreams
 
 
@@ -88,7 +88,7 @@ class Application:
         route = None if found is None else found[0].get("GET" if method == "HEAD" else method)
         if found is None or route is None:
             return await unmatched(self.node, scope, {} if found is None else found[0], self._parts)
-        if self.proxies.hosts and route.tag != "health" and not self.proxies.is_here(scope):
+        if self.proxies.hosts and route.tag != "health" and not self.proxies.is_own_host(scope):
             return problem(wrong_host(), scope["path"])
         if self._certified and route.tag == "sessions" and not scope.get("certified"):
             return problem(missing_certificate(), scope["path"])
@@ -97,7 +97,7 @@ class Application:
         began = monotonic()
         reply = await answer(self.node, route, scope, receive)
         self.metrics.answered(route, reply.status, monotonic() - began)
-        return await shaped(reply, route, headers) if route.method == "GET" else reply
+        return await adapt_answer(reply, route, headers) if route.method == "GET" else reply
 
     def _quoted(self, scope: dict[str, Any]) -> Found[Route] | None:
         """Find the route of a path with a quoted slash, which does not split it: `jobs/etl%2Fload`."""

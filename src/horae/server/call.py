@@ -63,7 +63,7 @@ class ApiCall:
         return self._proxies.is_secure(self.scope, self.headers)
 
     @property
-    def here(self) -> str:
+    def server_url(self) -> str:
         """Return this server's URL as the client wrote it, if it did."""
         host = self._proxies.host(self.scope, self.headers)
         return f"{'https' if self.secure else 'http'}://{host}" if host else self.node.fleet.presence.url

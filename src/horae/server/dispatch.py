@@ -19,7 +19,7 @@ from horae.server.auth import authenticate, authenticate_monitoring, authorise
 from horae.server.body_budget import BodyBudget, large_body_size
 from horae.server.call import NOBODY, ApiCall
 from horae.server.idempotency import run_once
-from horae.server.problems import MethodNotAllowed, broken, problem
+from horae.server.problems import MethodNotAllowed, problem, unexpected_problem
 from horae.server.reading.bodies import ClientGone, check_media, decode, read_body, refuse_nul
 from horae.server.reading.queries import decode_query
 from horae.server.reading.worker_bodies import INSTALLATION, STRICT, decode_worker_body
@@ -59,7 +59,7 @@ async def answer(node: ServerNode, route: Route, scope: Scope, receive: Receive)
             return problem(
                 BadInput("A number is larger than the store can hold.", "Send a smaller one."), scope["path"]
             )
-        return broken(error, route.name, scope["path"])
+        return unexpected_problem(error, route.name, scope["path"])
 
 
 async def _read(route: Route, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
@@ -98,7 +98,7 @@ async def unmatched(
     except HoraeError as error:
         return problem(error, scope["path"])
     except Exception as error:
-        return broken(error, "unmatched", scope["path"])
+        return unexpected_problem(error, "unmatched", scope["path"])
 
 
 def _not_allowed(scope: Scope, allow: str) -> Response:

@@ -88,7 +88,7 @@ def problem(error: HoraeError, instance: str) -> Response:
     return Response(error.status, encode(document), PROBLEM, headers)
 
 
-def broken(error: Exception, route: str, instance: str) -> Response:
+def unexpected_problem(error: Exception, route: str, instance: str) -> Response:
     """Return the answer to an unexpected exception."""
     log.error("request failed", route=route, request_id=REQUEST_ID.get(), exc_info=error)
     remedy = "Try again; if it happens again, the server's log says why."

@@ -22,15 +22,15 @@ PACKED: Header = (b"content-encoding", b"gzip")
 _GZIP = re.compile(rb"(?:^|,)\s*(?:gzip|x-gzip|\*)\s*(?:;\s*q=(?P<q>[01](?:\.[0-9]{0,3})?)\s*)?(?=,|$)", re.IGNORECASE)
 
 
-async def shaped(reply: Response, route: Route, headers: Mapping[bytes, bytes]) -> Response:
+async def adapt_answer(reply: Response, route: Route, headers: Mapping[bytes, bytes]) -> Response:
     """Return the answer to a read in the form that its client accepts."""
-    reply, tags = tagged(reply, route), headers.get(b"if-none-match")
-    if tags is not None and reply.status == 200 and is_known(reply, tags):
+    reply, tags = with_etag(reply, route), headers.get(b"if-none-match")
+    if tags is not None and reply.status == 200 and is_unmodified(reply, tags):
         return Response(304, b"", reply.kind, reply.headers)
-    return await packed(reply) if may_be_packed(reply, route, headers) else reply
+    return await compressed(reply) if may_be_compressed(reply, route, headers) else reply
 
 
-def tagged(reply: Response, route: Route) -> Response:
+def with_etag(reply: Response, route: Route) -> Response:
     """Return the answer with an ETag, unless the ETag is a version for If-Match."""
     if type(reply) is Response and reply.status == 200 and is_tagged(route):
         digest = blake2b(reply.body, digest_size=12).hexdigest()
@@ -48,7 +48,7 @@ def _is_listed(query: type[Struct] | None) -> bool:
     return query is not None and "cursor" in query.__struct_fields__
 
 
-def is_known(reply: Response, asked: bytes) -> bool:
+def is_unmodified(reply: Response, asked: bytes) -> bool:
     """Return whether the client has this answer: one of its tags is the answer's (RFC 9110, 13.1.2)."""
     tag = next((value for name, value in reply.headers if name == b"etag"), None)
     if tag is None:
@@ -57,7 +57,7 @@ def is_known(reply: Response, asked: bytes) -> bool:
     return asked == b"*" or bare in [text.strip().removeprefix(b"W/") for text in asked.split(b",")]
 
 
-def may_be_packed(reply: Response, route: Route, headers: Mapping[bytes, bytes]) -> bool:
+def may_be_compressed(reply: Response, route: Route, headers: Mapping[bytes, bytes]) -> bool:
     """Return whether compressing an answer is worthwhile and safe.
 
     The length of a compressed answer reveals repetitions in it. So an answer with a secret is never compressed, since
@@ -65,20 +65,20 @@ def may_be_packed(reply: Response, route: Route, headers: Mapping[bytes, bytes])
     """
     if type(reply) is not Response or len(reply.body) < LEAST:
         return False
-    if reply.status != 200 or not reply.kind.startswith(TEXTS) or not takes_gzip(headers):
+    if reply.status != 200 or not reply.kind.startswith(TEXTS) or not accepts_gzip(headers):
         return False
     names = [name for name, _ in reply.headers]
     secret = route.secret or reply.stored_body is not None or b"set-cookie" in names
     return not secret and b"content-encoding" not in names
 
 
-def takes_gzip(headers: Mapping[bytes, bytes]) -> bool:
+def accepts_gzip(headers: Mapping[bytes, bytes]) -> bool:
     """Return whether a client accepts gzip."""
     found = _GZIP.search(headers.get(b"accept-encoding", b""))
     return found is not None and (found["q"] is None or float(found["q"]) > 0)
 
 
-async def packed(reply: Response) -> Response:
+async def compressed(reply: Response) -> Response:
     """Compress an answer; a long one in a thread, so that other requests are answered meanwhile."""
     pack = _pack(reply.body) if len(reply.body) <= MOST_INLINE else await asyncio.to_thread(_pack, reply.body)
     return Response(reply.status, pack, reply.kind, (*reply.headers, PACKED, VARY))

@@ -16,7 +16,7 @@ OPEN = {*PASSED, "TERM", "PWD", "OLDPWD", "SHLVL", "HOSTNAME", "VIRTUAL_ENV", "_
 PREFIXES = ("LC_", "LD_", "PYTHON", "MALLOC_", "GLIBC_")
 
 
-def divide(environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def split_environment(environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the variables that a process may start with, and the variables to send to it later."""
     opened = {name: value for name, value in environ.items() if name in OPEN or name.startswith(PREFIXES)}
     return opened, {name: value for name, value in environ.items() if name not in opened}

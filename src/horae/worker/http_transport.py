@@ -89,7 +89,7 @@ class HttpTransport:
         self._lines: list[ServerConnections] = []
         self._at = 0
         self._answer = msgspec.json.Decoder(Answer)
-        self.learn(servers)
+        self.add_servers(servers)
         self._named = frozenset(self._lines)
         if not self._lines:
             raise BadInput("A worker needs a server.", "Name one with --server or HORAE_URL.", field="server")
@@ -147,7 +147,7 @@ class HttpTransport:
     async def close_session(self, session: UUID) -> None:
         await self._call("DELETE", f"{_ROOT}/{session}", b"")
 
-    def learn(self, servers: Sequence[str]) -> None:
+    def add_servers(self, servers: Sequence[str]) -> None:
         known = {line.url for line in self._lines}
         for url in servers:
             url = url.rstrip("/")

@@ -69,7 +69,7 @@ class GatewayTransport:
     async def close_session(self, session: UUID) -> None:
         await self._gateway.close(DEFAULT_NAMESPACE, session)
 
-    def learn(self, servers: Sequence[str]) -> None:
+    def add_servers(self, servers: Sequence[str]) -> None:
         """Do nothing: there is only the server of this process."""
 
     async def close(self) -> None:

@@ -51,7 +51,7 @@ class Transport(Protocol):
         """End the session after a drain: it owns nothing any more."""
         ...
 
-    def learn(self, servers: Sequence[str]) -> None:
+    def add_servers(self, servers: Sequence[str]) -> None:
         """Remember further servers to use."""
         ...
 

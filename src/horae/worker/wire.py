@@ -183,7 +183,7 @@ class ServerConnections:
             loop = asyncio.get_running_loop()
             return (await loop.create_connection(ClientConnection, self._at.hostname or "", port, ssl=tls))[1]
 
-    def _told(self) -> str:
+    def _installation_header(self) -> str:
         return f"Horae-Installation: {self.installation}\r\n" if self.installation else ""
 
     def _request(self, method: str, path: str, body: bytes, key: str) -> bytes:
@@ -193,6 +193,6 @@ class ServerConnections:
         head = (
             f"{method} {self._at.path.rstrip('/')}{path} HTTP/1.1\r\nHost: {self._host}\r\n"
             f"Authorization: Bearer {key}\r\nAccept: application/json\r\n"
-            f"{self._more}{self._told()}Content-Type: {kind}\r\nContent-Length: {size}\r\n\r\n"
+            f"{self._more}{self._installation_header()}Content-Type: {kind}\r\nContent-Length: {size}\r\n\r\n"
         )
         return head.encode("latin-1")

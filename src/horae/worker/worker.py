@@ -26,7 +26,7 @@ from horae.model.admission.placement.placement import Cost
 from horae.model.fleet.protocol import Exchange
 from horae.worker.attempt_reports import attempt_reporter
 from horae.worker.code.execution_requests import ExecutionRequest
-from horae.worker.code.failure import failed, trace
+from horae.worker.code.failure import failed, format_traceback
 from horae.worker.code.request_sender import RequestSender
 from horae.worker.code.tracing import AttemptTracer
 from horae.worker.holding import Chunk, Item
@@ -166,7 +166,7 @@ class WorkerRuntime:
                 self.session.stock.give_back(run.chunk.backlog.cost)
         self._stir()
 
-    def wedged(self, run: ChunkRun) -> None:
+    def report_stuck(self, run: ChunkRun) -> None:
         """Leave in good order because an execution cannot be stopped: the parent process starts a fresh worker."""
         begun = run.chunk.running()
         about = {"job": run.plan.spec.name} if begun is None else run.log_fields(begun)
@@ -195,7 +195,7 @@ class WorkerRuntime:
                 message = str(error)
                 wait = await self._back_off(wait)
                 continue
-            self._transport.learn(registered.servers)
+            self._transport.add_servers(registered.servers)
             self.session = WorkerSession(
                 self.env.clock, registered, self.settings.concurrency, self._pace, self.settings.resources
             )
@@ -269,7 +269,7 @@ class WorkerRuntime:
             self._runners[plan.kind].launch(session, chunk, plan)
         except Exception as error:
             hide = chunk.backlog.secrets.text if chunk.backlog.secrets is not None else str
-            log.error("cannot begin a chunk", job=plan.spec.name, traceback=hide(trace(error, whole=True)))
+            log.error("cannot begin a chunk", job=plan.spec.name, traceback=hide(format_traceback(error, whole=True)))
             fate = failed("CannotStart", f"the worker could not start it: {error}", kind="platform")
             while begun := chunk.begin(self.env.clock.monotonic()):
                 chunk.end(begun, self.env.clock.monotonic(), fate)
@@ -334,7 +334,7 @@ class WorkerRuntime:
                     exchange, broken = smaller, 0
                 wait = await self._back_off(wait)
             else:
-                self._transport.learn(answer.servers)
+                self._transport.add_servers(answer.servers)
                 self._interrupt(session.answered(exchange, answer, sent_at))
                 if answer.drain:
                     self.drain()

@@ -69,11 +69,11 @@ def test_this_machine_is_trusted_unless_others_are_named(peer: str):
 def test_scheme_and_host_are_believed_from_trusted_proxies_alone():
     said = ((b"host", b"inner:8420"), (b"x-forwarded-proto", b"https"), (b"x-forwarded-host", b"horae.example.com"))
     believed, not_believed = call("10.0.0.1", Proxies(INGRESS), *said), call("192.0.2.1", Proxies(INGRESS), *said)
-    assert (believed.secure, believed.here) == (True, "https://horae.example.com")
-    assert (not_believed.secure, not_believed.here) == (False, "http://inner:8420")
+    assert (believed.secure, believed.server_url) == (True, "https://horae.example.com")
+    assert (not_believed.secure, not_believed.server_url) == (False, "http://inner:8420")
     strange = call("10.0.0.1", Proxies(INGRESS), (b"host", b"h"), (b"x-forwarded-host", b"a/b@c"))
-    assert strange.here == "http://h"
-    assert call("192.0.2.1", Proxies(()), (b"host", b"h"), scheme="https").here == "https://h"
+    assert strange.server_url == "http://h"
+    assert call("192.0.2.1", Proxies(()), (b"host", b"h"), scheme="https").server_url == "https://h"
 
 
 @pytest.mark.parametrize("text", ["10.0.0.1/8", "proxy", "", "10.0.0.0/33"])

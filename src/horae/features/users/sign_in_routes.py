@@ -105,7 +105,7 @@ def _provider(call: ApiCall) -> Oidc:
 @get(f"{API}/sign-in/oidc", "me.oidc", {302: None}, access=PUBLIC, scope=closed, refuses=(NotFound,), secret=True)
 async def begin(call: ApiCall) -> Response:
     """Send a browser to the identity provider."""
-    begun = await _provider(call).begin(call.here)
+    begun = await _provider(call).begin(call.server_url)
     return _go(begun.url, _flow(begun.state, FLOW_SECONDS, call))
 
 
@@ -122,7 +122,7 @@ async def finish(call: ApiCall, query: OidcCallbackQuery) -> Response:
             raise Unauthorized("This sign-in was begun in another browser.", "Begin again in this one.")
         if query.error is not None:
             raise Unauthorized(f"The identity provider said: {query.error_description or query.error}", "Begin again.")
-        signed = await provider.finish(query.code, query.state, call.here)
+        signed = await provider.finish(query.code, query.state, call.server_url)
     except HoraeError as error:
         await record_failed_sign_in(call, error)
         return _go(f"/#problem={quote(str(error))}", _flow("", 0, call))

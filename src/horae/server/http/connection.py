@@ -14,7 +14,7 @@ from horae.errors import HoraeError
 from horae.server.http.answer_bytes import HeadOnly, Sender, encode_answer, encode_head
 from horae.server.http.framing import RequestFraming
 from horae.server.http.request import HttpRequest
-from horae.server.problems import REQUEST_ID, broken, problem
+from horae.server.problems import REQUEST_ID, problem, unexpected_problem
 from horae.server.reply import Header, Receive, Response
 
 MOST_HELD = 256 * 1024  # unread bytes of a body, or bytes of waiting requests, at which reading pauses
@@ -305,7 +305,9 @@ class HttpConnection(asyncio.Protocol):
         """Answer an error of the handler. An incomplete answer is cut off, so that the client notices."""
         if request.begun and not self._open:
             return
-        reply = problem(error, "") if isinstance(error, HoraeError) else broken(error, "http", request.shown)
+        reply = (
+            problem(error, "") if isinstance(error, HoraeError) else unexpected_problem(error, "http", request.shown)
+        )
         if request.begun:
             self._transport.abort()
         else:

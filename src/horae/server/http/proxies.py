@@ -54,7 +54,7 @@ class Proxies:
             return forwarded.decode("latin-1")
         return headers.get(b"host", b"").decode("latin-1")
 
-    def is_here(self, scope: Mapping[str, Any]) -> bool:
+    def is_own_host(self, scope: Mapping[str, Any]) -> bool:
         """Return whether a request is for one of this server's names, with or without a port."""
         host = self.host(scope, dict(scope["headers"])).lower()
         return host in self.hosts or re.sub(r":\d+$", "", host) in self.hosts

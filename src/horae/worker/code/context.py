@@ -31,7 +31,7 @@ from horae.worker.code.execution_requests import (
     ExecutionRequest,
     SubmitExecutions,
 )
-from horae.worker.code.sync_face import SyncFace
+from horae.worker.code.sync_face import SyncContext
 from horae.worker.code.transactions import Transaction
 from horae.worker.processes.scripts import FunctionCall, PendingOperation, Script
 
@@ -101,7 +101,7 @@ class Context:
         self._left: dict[int, str] = {}  # operations that were created and not run yet
         self.log = Log(port)
         self._memo = StepMemory(port, attempt=facts.attempt, durable=facts.durable, warn=self.log.warning)
-        self.sync = SyncFace(self)
+        self.sync = SyncContext(self)
 
     @property
     def execution_id(self) -> UUID:

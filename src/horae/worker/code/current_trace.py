@@ -10,20 +10,20 @@ from typing import Any
 from horae.model.base.trace import TraceHeaders, read_trace
 
 
-def inside(carried: TraceHeaders, function: Callable[..., Any]) -> Callable[..., Any]:
+def in_trace(carried: TraceHeaders, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with a trace as the current trace of its calls."""
     if read_trace(carried.parent) is None:
         return function
 
     def seeing(*args: Any, **kwargs: Any) -> Any:
-        with within(carried):
+        with current_trace(carried):
             return function(*args, **kwargs)
 
     return seeing
 
 
 @contextmanager
-def within(carried: TraceHeaders) -> Iterator[None]:
+def current_trace(carried: TraceHeaders) -> Iterator[None]:
     """Make a trace the current trace of OpenTelemetry's API."""
     given = read_trace(carried.parent, carried.state)
     if given is None:

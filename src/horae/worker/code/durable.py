@@ -59,7 +59,7 @@ class StepMemory:
     def key(self, name: str) -> str:
         """Return the key of the next step with this name."""
         self._counts[name] += 1
-        return counted(name, self._counts[name])
+        return numbered_key(name, self._counts[name])
 
     # Scripts
 
@@ -69,7 +69,7 @@ class StepMemory:
         if key not in known:
             self._stop_if_asked()
             value = yield from self._tried(key, call, retries, backoff)
-            known[key] = yield RememberStep(key, encoded(value, f"The result of step {key!r}", MAX_RESULT))
+            known[key] = yield RememberStep(key, encode_value(value, f"The result of step {key!r}", MAX_RESULT))
             self._port.heartbeat()
         return msgspec.json.decode(known[key])
 
@@ -84,7 +84,7 @@ class StepMemory:
                 tried += 1
                 if tried > retries:
                     raise
-                pause = pause_after(tried, error, backoff)
+                pause = retry_delay(tried, error, backoff)
                 self._warn("step %r failed (%s: %s) and is tried again", key, type(error).__name__, error)
             yield from self._nap(pause)
 
@@ -122,7 +122,7 @@ class StepMemory:
     def checkpoint(self, state: Any) -> Script[None]:
         """Store a state for the next attempt, instead of the previous one."""
         known = yield from self._known()
-        value = encoded(state, "The checkpoint", MAX_CHECKPOINT)
+        value = encode_value(state, "The checkpoint", MAX_CHECKPOINT)
         yield RememberStep(CHECKPOINT, value)
         self._port.heartbeat()
         known[CHECKPOINT] = value
@@ -178,7 +178,7 @@ def _alone(part: Awaitable[Any] | Callable[[], Any]) -> Script[Any]:
     return (yield FunctionCall(part if callable(part) else lambda: part))
 
 
-def counted(name: str, count: int) -> str:
+def numbered_key(name: str, count: int) -> str:
     """Return a unique key for a name and its count: the first is the plain name, unless that looks counted."""
     return name if count == 1 and not _COUNTED.search(name) else f"{name}#{count}"
 
@@ -199,7 +199,7 @@ def check_signal(name: str) -> str:
     return name
 
 
-def encoded(value: Any, what: str, most: int) -> Raw:
+def encode_value(value: Any, what: str, most: int) -> Raw:
     """Return a value as JSON, if it can be stored."""
     try:
         result = msgspec.json.encode(value)
@@ -211,7 +211,7 @@ def encoded(value: Any, what: str, most: int) -> Raw:
     return Raw(result)
 
 
-def pause_after(tried: int, error: Exception, backoff: Backoff) -> Micros:
+def retry_delay(tried: int, error: Exception, backoff: Backoff) -> Micros:
     """Return the time that a step waits after this many failures."""
     if isinstance(error, Retry) and error.after is not None:
         return error.after

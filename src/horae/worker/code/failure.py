@@ -59,7 +59,7 @@ def outcome_of(error: BaseException, retry: RetryFunction | None, failures: int)
         error=ReportedFailure(
             type=type(reported).__name__,
             message=shorten(clean(_message(reported)), MAX_MESSAGE),
-            traceback=trace(reported),
+            traceback=format_traceback(reported),
             permanent=gives_up,
             retry_after=delay if after is None else after,
             names=names_of(type(reported)),
@@ -128,12 +128,12 @@ def checked_result(result: bytes) -> bytes | ItemOutcome:
     return failed("ResultTooLarge", message, permanent=True)
 
 
-def unencodable(error: BaseException) -> ItemOutcome:
+def encoding_failure(error: BaseException) -> ItemOutcome:
     """Return the failure of a function whose return value JSON cannot represent."""
     return failed("BadResult", f"the return value cannot be stored as JSON: {_message(error)}", permanent=True)
 
 
-def trace(error: BaseException, *, whole: bool = False) -> str:
+def format_traceback(error: BaseException, *, whole: bool = False) -> str:
     """Return the traceback without the worker's own frames (unless `whole`), shortened in the middle."""
     frames = error.__traceback__
     while frames is not None and _is_ours(frames) and not whole:

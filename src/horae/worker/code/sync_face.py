@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from horae.worker.code.context import Context
 
 
-class SyncFace:
+class SyncContext:
     """Methods for sync functions: `ctx.sync.step(...)` and the others wait for the answer."""
 
     def __init__(self, context: "Context") -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from horae.errors import HoraeError
 from horae.model.fleet.protocol import MAX_RESULT
-from horae.worker.code.durable import StepMemory, check_name, encoded
+from horae.worker.code.durable import StepMemory, check_name, encode_value
 from horae.worker.processes.scripts import FunctionCall, PendingOperation, Script
 
 STEPS_TABLE = """CREATE TABLE IF NOT EXISTS horae_steps (
@@ -162,7 +162,7 @@ class Transaction:
             text: str = known[0]
             return text
         value = yield call
-        result = bytes(encoded(value, f"The result of step {place[1]!r}", MAX_RESULT)).decode()
+        result = bytes(encode_value(value, f"The result of step {place[1]!r}", MAX_RESULT)).decode()
         yield from database.fetch(KEEP, result, *place)
         return result
 

@@ -39,7 +39,7 @@ class OutputMeter:
 
 
 class Output:
-    """One pipe from a child. `writer` is the child's end: pass it on, then close it with `handed_over`."""
+    """One pipe from a child. `writer` is the child's end: pass it on, then close it with `close_writer`."""
 
     def __init__(self, host: RunnerHost, session: WorkerSession, stream: LogStream) -> None:
         self._host = host
@@ -59,7 +59,7 @@ class Output:
         self.last: deque[str] = deque(maxlen=LAST)  # the last lines, for error messages
         self.meter: OutputMeter | None = None
 
-    def belongs_to(self, session: WorkerSession, journal: AttemptLog | None) -> None:
+    def assign(self, session: WorkerSession, journal: AttemptLog | None) -> None:
         """Send lines to this execution's log from now on; with None they are dropped."""
         self.drain()
         self._session, self._journal, self._is_cut = session, journal, False
@@ -67,7 +67,7 @@ class Output:
         self._covering = None if redactor is None else redactor.stream()
         self.last.clear()
 
-    def handed_over(self) -> None:
+    def close_writer(self) -> None:
         """Close the child's end, since the child has its own copy."""
         if self.writer >= 0:
             os.close(self.writer)
@@ -80,14 +80,14 @@ class Output:
         if self._covering is not None:
             self._take(self._covering.end())
         if self._partial:
-            self._write([visible(self._partial)])
+            self._write([visible_text(self._partial)])
             self._partial = b""
         self._hide()
 
     def close(self) -> None:
         """Read the rest and close the pipe."""
         self.drain()
-        self.handed_over()
+        self.close_writer()
         self._stop_reading()
 
     def _stop_reading(self) -> None:
@@ -127,10 +127,10 @@ class Output:
             data = data[2:] if data.startswith(b"\r\n") else data.removeprefix(b"\n")
         lines = (self._partial + data).split(b"\n")
         if b"\r" in data or b"\r" in self._partial:
-            lines = [*map(visible, lines[:-1]), shortened(lines[-1])]
+            lines = [*map(visible_text, lines[:-1]), unfinished_part(lines[-1])]
         self._partial = lines.pop()
         if len(self._partial) > MAX_LINE:
-            lines.append(visible(self._partial))
+            lines.append(visible_text(self._partial))
             self._partial, self._is_cut = b"", True
         if lines:
             self._ends += 1
@@ -147,7 +147,7 @@ class Output:
             return
         if ends == self._ends and self._partial != self._shown:
             self._shown = self._partial
-            self._journal.show(self._stream, visible(self._partial).decode(errors="replace")[-MOST_SHOWN:])
+            self._journal.show(self._stream, visible_text(self._partial).decode(errors="replace")[-MOST_SHOWN:])
         elif ends != self._ends:
             self._looks = True
             self._host.after(SHOWN_AFTER, self._look, self._ends)
@@ -171,14 +171,14 @@ class Output:
             self._journal.write_raw(self._stream, lines)
 
 
-def visible(line: bytes) -> bytes:
+def visible_text(line: bytes) -> bytes:
     """Return the text that a terminal would show of a line: the text after a carriage return replaces the line."""
     return line.rstrip(b"\r").rpartition(b"\r")[2]
 
 
-def shortened(partial: bytes) -> bytes:
+def unfinished_part(partial: bytes) -> bytes:
     """Return the needed part of an unfinished line."""
-    return visible(partial) + (b"\r" if partial.endswith(b"\r") else b"")
+    return visible_text(partial) + (b"\r" if partial.endswith(b"\r") else b"")
 
 
 def last_lines_of(output: Output) -> Callable[[], str]:

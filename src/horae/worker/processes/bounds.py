@@ -50,7 +50,7 @@ class ProcessBounds(Struct, frozen=True):
             if (message := _without_none(given))
         }
 
-    def broken(self, limit: str, seen: float | None = None, exit_code: int | None = None) -> ItemOutcome:
+    def failure_of(self, limit: str, seen: float | None = None, exit_code: int | None = None) -> ItemOutcome:
         """Return the failure of an execution over a limit: the limit, the measured amount, and the setting to raise."""
         name = {"fileSize": "file_size"}.get(limit, limit)
         allowed = _shown(limit, getattr(self.all, name) / (SECOND if limit == "cpu" else 1))
@@ -65,7 +65,7 @@ class ProcessBounds(Struct, frozen=True):
         limited = {"cpu": self.all.cpu, "fileSize": self.all.file_size}.get(limit)
         return limit if limited is not None else ""
 
-    def hint(self, last_words: str) -> str:
+    def memory_hint(self, last_words: str) -> str:
         """Return an addition to the last output of a process that could not get memory."""
         if self.own.memory is None or not any(word in last_words.lower() for word in _NO_MEMORY):
             return ""

@@ -25,7 +25,7 @@ from horae.model.definitions.function_signature import Bind, signature_of
 from horae.model.executions.job_exceptions import Cancelled
 from horae.model.fleet.protocol import LogStream
 from horae.worker.code.context import CURRENT, Context
-from horae.worker.code.current_trace import within
+from horae.worker.code.current_trace import current_trace
 from horae.worker.code.execution_requests import ExecutionRequest
 from horae.worker.code.failure import outcome_of
 from horae.worker.holding import ItemOutcome
@@ -43,9 +43,9 @@ from horae.worker.processes.frames import (
     RequestFrame,
     StopFrame,
     Up,
-    answer_of,
+    decode_answer,
     decode_down,
-    framed,
+    encode_frame,
 )
 from horae.worker.processes.guard import prctl
 from horae.worker.runners.outcome import encoded
@@ -108,7 +108,7 @@ class ChildRuntime:
 
     def send(self, message: Up) -> None:
         with self._sending:
-            self._sock.sendall(framed(message))
+            self._sock.sendall(encode_frame(message))
 
     def ask(self, ask: ExecutionRequest) -> "Future[Any]":
         request_id, future = next(self._ids), Future[Any]()
@@ -126,7 +126,7 @@ class ChildRuntime:
             entry = find(order.module, order.function)
             retry = entry.retry_function
             CURRENT.set(lambda: context)
-            with within(TraceHeaders(order.facts.trace, order.facts.trace_state)):
+            with current_trace(TraceHeaders(order.facts.trace, order.facts.trace_state)):
                 outcome = self._call(entry, context)
         except BaseException as error:
             outcome = outcome_of(error, retry, order.facts.failures + 1)
@@ -219,7 +219,7 @@ class ChildRuntime:
         if reply.error is not None:
             future.set_exception(RuntimeError(reply.error))
         else:
-            future.set_result(answer_of(ask, reply))
+            future.set_result(decode_answer(ask, reply))
 
 
 def find(module: str, name: str) -> Any:

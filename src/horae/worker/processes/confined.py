@@ -11,9 +11,9 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
-    from horae.worker.processes.processes import Process, proportional, tasks_of
+    from horae.worker.processes.processes import Process, count_tasks, proportional_memory
 else:  # the guard is a separate program and imports its neighbours
-    from processes import proportional, tasks_of
+    from processes import count_tasks, proportional_memory
 
 FIRST, LAST = 0.1, 0.5  # seconds between checks: the first is short, also after a large change; the last is the longest
 THREADS = 16  # per allowed process
@@ -41,7 +41,7 @@ class FamilyWatch:
             return "cpu", cpu
         memory = sum(one.memory for one in family)
         if self.memory and memory > self.memory:
-            memory = sum(proportional(one.pid) for one in family)  # shared memory counts once
+            memory = sum(proportional_memory(one.pid) for one in family)  # shared memory counts once
             if memory > self.memory:
                 return "memory", memory
         self._choose_pace(count, memory)
@@ -89,7 +89,7 @@ def _become(program: str, frame: dict[str, Any], fds: list[int], nofile: int, wr
         uid, gid = frame.get("user") or (os.getuid(), 0)
         rlimits = dict(frame.get("rlimits") or {})
         if "NPROC" in rlimits:
-            rlimits["NPROC"] += tasks_of(uid)  # counts all processes of the user; root is exempt
+            rlimits["NPROC"] += count_tasks(uid)  # counts all processes of the user; root is exempt
         _limit({"NOFILE": nofile}, hard=False)
         _limit(rlimits, hard=True)
         step = b"user"

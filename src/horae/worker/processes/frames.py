@@ -95,7 +95,7 @@ Down = HelloFrame | OrderFrame | StopFrame | AnswerFrame
 Up = ReadyFrame | HeartbeatFrame | ProgressFrame | LogFrame | RequestFrame | EndFrame
 
 
-def framed(message: Down | Up) -> bytes:
+def encode_frame(message: Down | Up) -> bytes:
     """Encode a message for the socket."""
     body = msgspec.json.encode(message)
     return HEADER.pack(len(body)) + body
@@ -121,6 +121,6 @@ def reply_to(request_id: int, answer: object) -> AnswerFrame:
     return AnswerFrame(request_id, Raw(msgspec.json.encode(answer)))
 
 
-def answer_of(ask: ExecutionRequest, reply: AnswerFrame) -> Any:
+def decode_answer(ask: ExecutionRequest, reply: AnswerFrame) -> Any:
     """Decode the answer to a request by the kind of the request."""
     return ANSWERS[type(ask)].decode(bytes(reply.answer))

@@ -42,13 +42,13 @@ if TYPE_CHECKING or __package__:
     from horae.worker.processes.processes import (
         LINUX,
         Process,
-        below,
+        count_tasks,
+        family_of,
         kill_tree,
         own_children,
         reap,
         signal_group,
         spare_others,
-        tasks_of,
     )
 else:  # a separate program, which imports its neighbours
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
@@ -58,13 +58,13 @@ else:  # a separate program, which imports its neighbours
     from processes import (
         LINUX,
         Process,
-        below,
+        count_tasks,
+        family_of,
         kill_tree,
         own_children,
         reap,
         signal_group,
         spare_others,
-        tasks_of,
     )
 
 TICK = 0.05  # seconds between checks of processes that should be gone
@@ -88,7 +88,7 @@ def bound_tasks() -> None:
     """Limit the processes of this user, to stop a fork bomb before the machine is full. It has no effect for root."""
     if os.getuid() != 0 and LINUX:
         _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
-        most = tasks_of(os.getuid()) + HEADROOM
+        most = count_tasks(os.getuid()) + HEADROOM
         if hard == resource.RLIM_INFINITY or hard > most:
             resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
@@ -261,7 +261,7 @@ class Guard:
             if child is None or child.watch is None or (child.is_dead and not child.may_finish):
                 continue
             adopted = self.kin.adopted() if adopted is None else adopted
-            family = below([child.pid, *(one.pid for one in adopted if self.kin.is_of(one, child))])
+            family = family_of([child.pid, *(one.pid for one in adopted if self.kin.is_of(one, child))])
             child.family = {one.pid for one in family}
             hit = child.watch.over(family)
             if hit is not None:

@@ -52,7 +52,7 @@ def start(frame: dict[str, Any], fds: list[int], urgency: Urgency, nofile: int) 
     """Start the program. Raises an OSError with the failed step."""
     argv, env, cwd = frame["argv"], frame["env"], frame["cwd"]
     here = os.open(".", os.O_RDONLY)
-    moved = [out_of_the_way(fd) for fd in fds]
+    moved = [duplicate_high(fd) for fd in fds]
     files = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
     files += [(os.POSIX_SPAWN_DUP2, fd, i) for i, fd in enumerate(moved, 1)]  # type: ignore[misc]
     step = "chdir"
@@ -103,6 +103,6 @@ def open_files(limit: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def out_of_the_way(fd: int) -> int:
+def duplicate_high(fd: int) -> int:
     """Duplicate a descriptor to a number that no child uses."""
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64)

@@ -48,7 +48,7 @@ def all_processes() -> Iterator[Process]:
             yield found
 
 
-def below(roots: Iterable[int]) -> list[Process]:
+def family_of(roots: Iterable[int]) -> list[Process]:
     """Return the living processes with these pids, and all below them."""
     family: list[Process] = []
     waiting = list(roots)
@@ -75,7 +75,7 @@ def children(parent: Process) -> list[int]:
     return found
 
 
-def tasks_of(uid: int) -> int:
+def count_tasks(uid: int) -> int:
     """Count the processes and threads of a user, as the kernel counts them for the user's limit."""
     count = 0
     for one in all_processes():
@@ -94,7 +94,7 @@ def own_children() -> list[int]:
         return [found.pid for found in all_processes() if found.parent == me]
 
 
-def proportional(pid: int) -> int:
+def proportional_memory(pid: int) -> int:
     """Return the memory of a process in bytes, with its share of shared memory; slow. 0 if it cannot be read."""
     with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:
         for line in file:

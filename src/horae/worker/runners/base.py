@@ -51,7 +51,7 @@ class RunnerHost(Protocol):
         """Take a chunk back from the slot that ran it."""
         ...
 
-    def wedged(self, run: "ChunkRun") -> None:
+    def report_stuck(self, run: "ChunkRun") -> None:
         """Note that an execution cannot be stopped or killed."""
         ...
 

@@ -157,7 +157,7 @@ class CommandRunner(TaskRunner):
         out, err = (Output(self.host, run.session, stream) for stream in ("stdout", "stderr"))
         try:
             for output in (out, err):
-                output.belongs_to(run.session, port.journal)
+                output.assign(run.session, port.journal)
             status, broken = await self._wait(run, begun, launch, (out, err), file)
         except SpawnFailed as error:
             return start_failure(argv[0], launch.cwd, error, launch.env.get("PATH", ""))
@@ -199,15 +199,17 @@ class CommandRunner(TaskRunner):
         child = await spawn(launch.argv, launch.env, launch.cwd, [output.writer for output in outputs], launch.frame)
         meter = None if bounds.all.output is None else OutputMeter(bounds.all.output, running.too_much)
         for output in outputs:
-            output.handed_over()
+            output.close_writer()
             output.meter = meter
         running.started(child)
         following = self.host.after(READ_EVERY, self._follow, file, child)
         try:
             status = await asyncio.shield(child.exited)
             if child.hit is not None:
-                return status, bounds.broken(*child.hit, exit_code=128 + signal.SIGKILL)
-            return status, bounds.broken("output", exit_code=128 + signal.SIGKILL) if running.wrote_too_much else None
+                return status, bounds.failure_of(*child.hit, exit_code=128 + signal.SIGKILL)
+            return status, bounds.failure_of(
+                "output", exit_code=128 + signal.SIGKILL
+            ) if running.wrote_too_much else None
         except asyncio.CancelledError:
             child.kill()
             raise
@@ -267,8 +269,8 @@ def grant_access(user: SystemUser, folder: Path) -> None:
 def exit_outcome(status: int, result: bytes, last_words: str, bounds: ProcessBounds = UNBOUND) -> ItemOutcome:
     """Return the outcome of a command by its exit status."""
     if limit := bounds.limit_of(status):
-        return bounds.broken(limit, exit_code=128 - status)
-    last_words += bounds.hint(last_words)
+        return bounds.failure_of(limit, exit_code=128 - status)
+    last_words += bounds.memory_hint(last_words)
     if status == 0:
         outcome = checked_result(result)
         if isinstance(outcome, bytes):

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from horae.model.fleet.protocol import MAX_INLINE_RESULT
-from horae.worker.code.failure import checked_result, outcome_of, unencodable
+from horae.worker.code.failure import checked_result, encoding_failure, outcome_of
 from horae.worker.holding import ItemOutcome, StartedItem
 from horae.worker.plan import PreparedJob
 
@@ -19,7 +19,7 @@ def encoded(value: Any) -> bytes | ItemOutcome:
     try:
         result = encode(value)
     except Exception as error:
-        return unencodable(error)
+        return encoding_failure(error)
     return result if len(result) <= MAX_INLINE_RESULT else checked_result(result)
 
 

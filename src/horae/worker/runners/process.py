@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from horae.env import SECOND
 from horae.model.definitions.resource_limits import NO_LIMITS, ResourceLimits
 from horae.worker.code.failure import failed
-from horae.worker.environ import divide
+from horae.worker.environ import split_environment
 from horae.worker.holding import ItemOutcome, StartedItem
 from horae.worker.logs.lines import PAUSE, Output, OutputMeter
 from horae.worker.logs.log_queue import BACKLOG
@@ -34,7 +34,7 @@ from horae.worker.processes.frames import (
     StopFrame,
     Up,
     decode_up,
-    framed,
+    encode_frame,
     reply_to,
 )
 from horae.worker.processes.frames import AnswerFrame as AskReply
@@ -70,14 +70,14 @@ class FunctionProcess:
         """Start the process and wait until it takes orders. Raises if it cannot start."""
         self._sock, its = socket.socketpair()
         self._sock.setblocking(False)
-        opened, hidden = divide(os.environ)
+        opened, hidden = split_environment(os.environ)
         with its:
             fds = [output.writer for output in self._outputs]
             self._process = await self._host.spawner.spawn(
                 PROGRAM, opened, None, [*fds, its.fileno()], self.bounds.frame()
             )
         for output in self._outputs:
-            output.handed_over()
+            output.close_writer()
         self._reader, self._writer = await asyncio.open_connection(sock=self._sock)
         self.is_alive = True
         self.send(HelloFrame([entry or os.getcwd() for entry in sys.path], hidden))
@@ -87,7 +87,7 @@ class FunctionProcess:
 
     def send(self, message: Down) -> None:
         if self.is_alive and self._writer is not None:
-            self._writer.write(framed(message))
+            self._writer.write(encode_frame(message))
 
     async def receive(self) -> Up | None:
         """Return the next message, or None when the child is gone."""
@@ -102,7 +102,7 @@ class FunctionProcess:
     def serve(self, run: ChunkRun, port: LocalPort | None) -> None:
         """Send printed text to this execution's log from now on; without a port, drop it."""
         for output in self._outputs:
-            output.belongs_to(run.session, port.journal if port is not None else None)
+            output.assign(run.session, port.journal if port is not None else None)
 
     def stop(self, kind: str, grace: float) -> None:
         """Ask the function to stop, and kill the process after the grace time."""
@@ -116,12 +116,12 @@ class FunctionProcess:
         """Return whether the process can take an order: an idle process may have been ended from outside."""
         return self.is_alive and self._process is not None and not self._process.exited.done()
 
-    def broken(self, status: int | None) -> ItemOutcome | None:
+    def limit_failure(self, status: int | None) -> ItemOutcome | None:
         """Return the failure of a process that was ended for exceeding a limit, if it was."""
         if self._process is not None and self._process.hit is not None:
-            return self.bounds.broken(*self._process.hit)
+            return self.bounds.failure_of(*self._process.hit)
         limit = "output" if self._wrote_too_much else self.bounds.limit_of(status or 0)
-        return self.bounds.broken(limit) if limit else None
+        return self.bounds.failure_of(limit) if limit else None
 
     def _too_much(self) -> None:
         self._wrote_too_much = True
@@ -241,7 +241,7 @@ class ProcessRunner(TaskRunner):
                 answer = port.ask(message.ask)
                 answer.add_done_callback(_answering(self.host, kid, message.id))
         status = await kid.bury()
-        return kid.broken(status) or death_failure(status)
+        return kid.limit_failure(status) or death_failure(status)
 
     async def _catch_up(self, run: ChunkRun, port: LocalPort) -> None:
         """Stop reading from a child while servers do not keep up with this worker's log lines: the child has to wait.

@@ -8,9 +8,9 @@ import structlog
 
 from horae.env import SECOND
 from horae.worker.code.context import CURRENT
-from horae.worker.code.current_trace import within
+from horae.worker.code.current_trace import current_trace
 from horae.worker.code.failure import failed, outcome_after_stop
-from horae.worker.code.failure import trace as traceback_of
+from horae.worker.code.failure import format_traceback as traceback_of
 from horae.worker.holding import RELEASED, ItemOutcome, StartedItem
 from horae.worker.runners.artifacts import is_large, private_result_failure, upload_result
 from horae.worker.runners.base import BaseRunner, ChunkRun, RunnerHost
@@ -59,7 +59,7 @@ class TaskRunner(BaseRunner):
             context = run.context_of(begun) if plan.wants_context else None
             args, kwargs = plan.bind(begun[0].item(begun[1]), context)
             trace = run.trace_of(begun)
-            with within(trace) if trace.parent else nullcontext():
+            with current_trace(trace) if trace.parent else nullcontext():
                 value = await plan.function(*args, **kwargs)
             if context is not None:
                 context._check_done()
@@ -73,7 +73,7 @@ class TaskRunner(BaseRunner):
         """Report an item whose function swallowed its cancellation; it keeps its slot until it ends."""
         fate = outcome_after_stop(kind, RELEASED, once=run.plan.once)
         if isinstance(fate, ItemOutcome) and run.session.decide(run.chunk, begun, fate):
-            self.host.wedged(run)
+            self.host.report_stuck(run)
 
     async def _work(self, run: ChunkRun) -> None:
         CURRENT.set(run.context)

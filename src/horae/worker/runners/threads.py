@@ -5,7 +5,7 @@ from threading import Thread
 
 from horae.env import SECOND
 from horae.worker.code.context import CURRENT
-from horae.worker.code.current_trace import inside
+from horae.worker.code.current_trace import in_trace
 from horae.worker.code.failure import TIMED_OUT, outcome_after_stop
 from horae.worker.holding import RELEASED, ItemOutcome, StartedItem
 from horae.worker.runners.artifacts import is_large, private_result_failure, upload_result_sync
@@ -44,7 +44,7 @@ class ThreadRunner(BaseRunner):
 
     def _give_up_on(self, run: ChunkRun) -> None:
         if not run.is_over:
-            self.host.wedged(run)
+            self.host.report_stuck(run)
 
     def _serve(self) -> None:
         while (run := self._queue.get()) is not None:
@@ -68,7 +68,7 @@ class ThreadRunner(BaseRunner):
             try:
                 context = run.context_of(begun) if wants else None
                 args, kwargs = bind(held_slice.item(index), context)
-                call = inside(run.trace_of(begun), function) if tracing or held_slice.traced else function
+                call = in_trace(run.trace_of(begun), function) if tracing or held_slice.traced else function
                 value = call(*args, **kwargs)
                 if context is not None:
                     context._check_done()

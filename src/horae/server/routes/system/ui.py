@@ -14,7 +14,7 @@ from horae.server.call import ApiCall
 from horae.server.reply import UNCACHED, Header, Response
 from horae.server.route import get
 from horae.server.scopes import closed
-from horae.server.shaping import takes_gzip
+from horae.server.shaping import accepts_gzip
 
 KINDS = {
     "html": b"text/html; charset=utf-8",
@@ -66,7 +66,7 @@ def _file(call: ApiCall, name: str) -> Response:
             raise NotFound("There is no such page.", "Begin at /.")
         return Response(404, _files()["index.html"].content, KINDS["html"], [(b"cache-control", b"no-cache")])
     headers: list[Header] = [(b"cache-control", b"no-cache"), (b"etag", file.mark), (b"vary", b"accept-encoding")]
-    if not takes_gzip(call.headers):
+    if not accepts_gzip(call.headers):
         return Response(200, file.content, file.kind, headers)
     return Response(200, file.packed, file.kind, [*headers, (b"content-encoding", b"gzip")])
 
