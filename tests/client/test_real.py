@@ -11,7 +11,7 @@ from horae.env import system_env
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.server.app import Application
 from horae.server.run import serve
-from horae.worker.inside import GatewayTransport
+from horae.worker.gateway_transport import GatewayTransport
 from horae.worker.settings import WorkerSettings
 from horae.worker.worker import WorkerRuntime
 

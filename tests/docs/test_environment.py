@@ -8,7 +8,7 @@ import pytest
 
 from horae import App
 from horae.model.fleet.protocol import LOG_LIMIT
-from horae.worker.journal import MAX_LINE
+from horae.worker.attempt_log import MAX_LINE
 from horae.worker.runners.command import MAX_ENV_VALUE, PASSED
 from tests.docs.pages import ROOT, blocks, first_cells, section
 from tests.examples.test_examples import run, running

@@ -13,7 +13,7 @@ from horae.model.fleet.protocol import Await, Awaited, Remember, Remembered
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 from horae.server.app import Application
 from horae.worker.code import durable
-from horae.worker.inside import GatewayTransport
+from horae.worker.gateway_transport import GatewayTransport
 from horae.worker.settings import WorkerSettings
 from horae.worker.worker import WorkerRuntime
 from tests.waiting import eventually

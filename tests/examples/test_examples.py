@@ -21,7 +21,7 @@ from horae.engine.server_node import ServerNode
 from horae.env import system_env
 from horae.server.app import Application
 from horae.testing import Inline
-from horae.worker.inside import GatewayTransport
+from horae.worker.gateway_transport import GatewayTransport
 from horae.worker.settings import WorkerSettings
 from horae.worker.worker import WorkerRuntime
 from tests.waiting import eventually

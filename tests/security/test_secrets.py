@@ -28,7 +28,7 @@ from horae.store.driver import one
 from horae.store.schema import all_tables as schema
 from horae.store.script import Statement
 from horae.store.tenancy import namespaces
-from horae.worker.inside import GatewayTransport
+from horae.worker.gateway_transport import GatewayTransport
 from horae.worker.settings import WorkerSettings
 from horae.worker.worker import WorkerRuntime
 from tests.security import leaks

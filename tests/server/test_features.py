@@ -26,7 +26,7 @@ from horae.server.run import serve
 from horae.store.copying import backup
 from horae.store.driver import one
 from horae.store.script import Statement
-from horae.worker.inside import GatewayTransport
+from horae.worker.gateway_transport import GatewayTransport
 from horae.worker.settings import WorkerSettings
 from horae.worker.worker import WorkerRuntime
 from tests.waiting import eventually

@@ -15,7 +15,7 @@ from horae.engine.server_node import ServerNode
 from horae.errors import HoraeError
 from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
-from horae.worker.inside import GatewayTransport
+from horae.worker.gateway_transport import GatewayTransport
 from horae.worker.worker import WorkerRuntime
 
 

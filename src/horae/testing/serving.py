@@ -33,7 +33,7 @@ from horae.store.executions.leaving import timeouts
 from horae.store.sqlite.memory import MemoryDriver
 from horae.store.workflows import due as flow_due
 from horae.testing.inline import Waits
-from horae.worker.inside import GatewayTransport
+from horae.worker.gateway_transport import GatewayTransport
 from horae.worker.settings import WorkerSettings
 from horae.worker.worker import WorkerRuntime
 

@@ -37,7 +37,7 @@ from horae.model.fleet.protocol import (
 from horae.model.fleet.submit import ChildSubmit
 from horae.worker.code.artifacts import read_pieces
 from horae.worker.code.execution_requests import ArtifactReceipt, ChildReceipt, UploadArtifact
-from horae.worker.wire import ClientResponse, ServerConnections
+from horae.worker.http_client import ClientResponse, ServerConnections
 
 SLACK = 3.0  # seconds beyond what the server was allowed to wait
 CALL_TIMEOUT = 15.0

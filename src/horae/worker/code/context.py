@@ -31,7 +31,7 @@ from horae.worker.code.execution_requests import (
     ExecutionRequest,
     SubmitExecutions,
 )
-from horae.worker.code.sync_face import SyncContext
+from horae.worker.code.sync_context import SyncContext
 from horae.worker.code.transactions import Transaction
 from horae.worker.processes.scripts import FunctionCall, PendingOperation, Script
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from horae.model.base.redaction import RedactingStream
 from horae.model.fleet.protocol import LogStream
-from horae.worker.journal import MAX_LINE, AttemptLog
+from horae.worker.attempt_log import MAX_LINE, AttemptLog
 from horae.worker.logs.log_queue import BACKLOG
 from horae.worker.runners.base import RunnerHost
 from horae.worker.session import WorkerSession

@@ -12,12 +12,12 @@ from horae.errors import BadInput
 from horae.model.base.redaction import MASK
 from horae.model.base.trace import UNTRACED, TraceHeaders, trace_id_of
 from horae.model.fleet.protocol import LogStream
+from horae.worker.attempt_log import AttemptLog
 from horae.worker.code.context import NO_SECRETS, Context
 from horae.worker.code.execution_requests import ExecutionRequest
 from horae.worker.code.failure import clean, outcome_after_stop
 from horae.worker.code.tracing import AttemptTracer
 from horae.worker.holding import Chunk, Item, ItemOutcome, StartedItem
-from horae.worker.journal import AttemptLog
 from horae.worker.plan import PreparedJob
 from horae.worker.processes.spawner import Spawner
 from horae.worker.secrets import failed_answer

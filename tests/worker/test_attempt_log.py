@@ -6,8 +6,8 @@ from contextvars import copy_context
 from typing import Any
 
 from horae.model.definitions.tasks import PythonTask
+from horae.worker.attempt_log import AttemptLog
 from horae.worker.code.context import current
-from horae.worker.journal import AttemptLog
 from tests.waiting import eventually
 from tests.worker.local import Jobs, shop
 
