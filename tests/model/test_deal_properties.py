@@ -130,7 +130,7 @@ def test_only_a_single_item_can_exceed_the_size_of_an_exchange(slices, wants):
 
 @given(offers(), appetites())
 def test_an_empty_answer_takes_at_least_one_item(slices, wants):
-    """Whatever the sizes of items, all of them are granted in the end."""
+    """All items are granted in the end, whatever their sizes."""
     plain = [s for s in slices if not is_suspect(s.losses)]
     able = [i for i, want in enumerate(wants) if want.free and not want.size]
     done = deal(plain, [wants[i] for i in able])

@@ -274,7 +274,7 @@ def test_items_without_timings_have_the_times_of_the_slice():
 
 @given(st.lists(st.integers(NOW - 100, NOW + 100), max_size=3), st.lists(st.integers(NOW - 100, NOW + 100), max_size=3))
 def test_a_workers_clock_is_bounded_by_the_attempt(starts, ends):
-    """Whatever times a worker reports, the attempt starts after its grant and ends before now."""
+    """The attempt starts after its grant and ends before now, whatever times a worker reports."""
     slice = running(lo=0, hi=3)
     by = settler()
     by.succeed(slice, 0, 3, outcome(slice, "success", started_at=starts, ended_at=ends))
