@@ -5,7 +5,7 @@ from pathlib import Path
 
 from horae.config.settings import Settings
 from horae.errors import BadInput
-from horae.model.admission.reading.placement import read_amount
+from horae.model.admission.placement.labels import read_amount
 from horae.model.definitions.resource_limits import ResourceLimits
 
 # Files with the memory limit of a container, by the version of control groups.

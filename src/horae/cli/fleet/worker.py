@@ -178,8 +178,8 @@ def watch_for_notice(made: "WorkerRuntime", clock: "Clock", settings: "Settings"
 def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
     """Return the part of the settings that workers use."""
     from horae.config.limits import check_user, command_limits
+    from horae.model.admission.placement.labels import read_resources
     from horae.model.admission.queue import read_served
-    from horae.model.admission.reading.placement import read_resources
     from horae.outbound.allow import AllowedAddresses
     from horae.worker.settings import WorkerSettings
 

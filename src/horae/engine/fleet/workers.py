@@ -11,8 +11,8 @@ from horae.engine.executions.outcomes import Outcomes
 from horae.engine.settings import EngineSettings
 from horae.env import Env, Instant
 from horae.errors import Conflict, NotFound
+from horae.model.admission.placement.labels import SLOTS
 from horae.model.admission.placement.placement import PLAIN, Cost
-from horae.model.admission.reading.placement import SLOTS
 from horae.model.base.duration import DAY
 from horae.model.fleet.session import Session, labels_of
 from horae.store.contract import Store

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.admission.reading.placement import read_needs, read_resources
+from horae.model.admission.placement.labels import read_needs, read_resources
 from horae.model.base.duration import DAY
 from horae.model.definitions.reading.retry import parse_retry, render_retry
 from horae.model.definitions.reading.schedule import name_triggers

@@ -6,7 +6,7 @@ from msgspec import Struct, structs
 
 from horae.env import SECOND, Micros
 from horae.errors import BadInput
-from horae.model.admission.reading.placement import read_amount
+from horae.model.admission.placement.labels import read_amount
 from horae.model.base.duration import DAY
 from horae.model.fields.kinds import Custom, Duration, Integer
 from horae.model.fields.table import Field, Object

@@ -8,9 +8,9 @@ from horae.engine.fleet.worker_offers import WorkerOffers, able_offers
 from horae.engine.fleet.workers import used_resources
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
+from horae.model.admission.placement.labels import SLOTS
 from horae.model.admission.placement.placement import capacity_of
 from horae.model.admission.placement.reservation import REST, SessionLoad, choose_reservations, is_futile, is_over
-from horae.model.admission.reading.placement import SLOTS
 from horae.store.admission.lanes import Lane
 from horae.store.admission.placement import reserve
 from horae.store.admission.placement.reserve import LaneReservations

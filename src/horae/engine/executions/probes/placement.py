@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from horae.engine.executions.probes.case import ExecutionCase, Sources
 from horae.engine.fleet.workers import used_resources
+from horae.model.admission.placement.labels import SLOTS
 from horae.model.admission.placement.placement import Requirements, amounts, capacity_of, fits
 from horae.model.admission.placement.spread import PATIENCE
-from horae.model.admission.reading.placement import SLOTS
 from horae.model.base.instant import format_instant
 from horae.model.executions.gates import Blocker, closed
 from horae.model.fleet.session import Session

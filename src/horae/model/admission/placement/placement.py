@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from horae.env import SECOND, Micros
 from horae.errors import BadInput
-from horae.model.admission.reading.placement import SLOTS, a_label
+from horae.model.admission.placement.labels import SLOTS, a_label
 from horae.model.base.duration import DAY
 from horae.model.fields.kinds import Custom, Duration, Integer, Key, ListOf
 from horae.model.fields.table import Field, Object

@@ -10,8 +10,7 @@ from horae.env import Instant
 from horae.errors import BadInput
 from horae.model.definitions.job import JOB, Spec
 from horae.model.definitions.reading.dependencies import read_dependencies
-from horae.model.definitions.reading.privacy import check_sensitive
-from horae.model.definitions.reading.rules import RULES
+from horae.model.definitions.reading.rules import RULES, check_sensitive
 from horae.model.definitions.reading.schedule import errors_under, parse_trigger, parse_when
 from horae.model.definitions.reading.task import PARSERS
 from horae.model.definitions.reading.timeouts import with_run

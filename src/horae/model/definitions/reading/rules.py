@@ -1,12 +1,15 @@
-"""Rules across the fields of a job: combinations that are refused, in this order."""
+"""Rules across the fields of a job: combinations that are refused. `RULES` gives their order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from horae.errors import BadInput
 from horae.model.admission.limits import check_limits
 from horae.model.definitions.job import Spec
-from horae.model.definitions.tasks import PythonTask
-from horae.model.tenancy.read_secrets import check_references
+from horae.model.definitions.tasks import CommandTask, PythonTask
+from horae.model.tenancy.secret_refs import MOST_SECRETS, SCHEME, texts_in
+from horae.model.triggers.decisions.external import EventTrigger
+from horae.model.triggers.decisions.named_trigger import NamedTrigger
+from horae.model.workflows.decisions.values import Workflow
 
 _ONE_OF = "Leave one of them out: both say what becomes of a submission that is like one before."
 _IN_ORDER = "Leave one of them out: a sequence runs every submission, in its order, and does not join any."
@@ -14,6 +17,11 @@ _APART = (
     ("debounce", "batch"), ("unique", "debounce"), ("unique", "batch"), ("cache", "debounce"), ("cache", "batch"),
     ("sequence", "debounce"), ("sequence", "batch"),
 )  # fmt: skip
+_ARGV = (
+    'Arguments are seen by everybody on the machine: put it into env, as {"TOKEN": "secret://token"}, and let the'
+    " program read $TOKEN there."
+)
+_PARAMS = "A command reads it from env; a function with ctx.secret(NAME), when `secrets` names it."
 
 
 def check_exclusive(spec: Spec) -> None:
@@ -73,6 +81,52 @@ def check_delivery(spec: Spec) -> None:
         )
 
 
+def check_references(spec: Spec) -> None:
+    """Refuse references in places where they would not be filled in, or would be exposed."""
+    if isinstance(spec.task, CommandTask):
+        _refuse_seen(spec.task)
+    if any(SCHEME in text for text, _ in texts_in(spec.params, "params")):
+        raise BadInput("params refer to a secret, and secrets are not filled into params.", _PARAMS, field="params")
+    if spec.secrets and not isinstance(spec.task, PythonTask):
+        remedy = "Put secret://NAME into env of a command, or into url, headers or body of an http job."
+        raise BadInput("secrets is for functions, which ask for them with ctx.secret.", remedy, field="secrets")
+    found = spec.references
+    if found and isinstance(spec.task, Workflow):
+        remedy = "Let the jobs that are its steps refer to it."
+        raise BadInput("A workflow runs nothing itself that could use a secret.", remedy, field="env")
+    if len(found) > MOST_SECRETS:
+        raise BadInput(f"It refers to {len(found)} secrets.", f"At most {MOST_SECRETS} are allowed.", field="secrets")
+
+
+def _refuse_seen(task: CommandTask) -> None:
+    texts = [(word, f"command[{i}]") for i, word in enumerate(task.argv)]
+    texts += [(task.shell or "", "command.shell"), (task.cwd or "", "command.cwd")]
+    for text, field in texts:
+        if SCHEME in text:
+            raise BadInput(f"{field} refers to a secret.", _ARGV, field=field)
+
+
 RULES: tuple[Callable[[Spec], None], ...] = (
     check_exclusive, check_keys, check_interruption, check_delivery, check_references,
 )  # fmt: skip
+
+
+def check_sensitive(spec: Spec, whens: Iterable[NamedTrigger]) -> None:
+    """Refuse features for which the store would have to read sealed values, or would store them unsealed."""
+    if not spec.sensitive:
+        return
+    refusals = (
+        (isinstance(spec.task, Workflow), "a workflow: its steps read its params", "Mark the jobs that it submits."),
+        (spec.durable, "durable: what its steps return is kept as it is", "Leave one of the two out."),
+        (spec.batch is not None, "collected to batches", 'Leave "batch" out.'),
+        (spec.debounce is not None, "debounced: the store would have to merge its params", 'Leave "debounce" out.'),
+        (spec.cache is not None, "answered from a cache", 'Leave "cache" out.'),
+        (
+            any(isinstance(when.trigger, EventTrigger) for when in whens),
+            "started by events, whose payloads are kept as they came",
+            "Submit it instead: POST /api/v1/executions.",
+        ),
+    )
+    for is_so, what, remedy in refusals:
+        if is_so:
+            raise BadInput(f"A sensitive job cannot be {what}.", remedy, field="sensitive")

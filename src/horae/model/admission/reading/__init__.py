@@ -1,1 +1,0 @@
-"""Readers of the fields of limits, policies, placement, queues and circuit breakers."""
