@@ -133,7 +133,7 @@ async def guess(node: ServerNode, address: str, password: str = "wrong", name: s
         signed = await node.part(UsersPart).sign_ins.with_password(name, password, address)
     except HoraeError as error:
         return error.status
-    assert signed.who.name == name
+    assert signed.principal.name == name
     return 200
 
 

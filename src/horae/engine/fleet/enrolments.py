@@ -33,7 +33,7 @@ class Enrolments:
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
 
-    async def create(self, who: Principal, queues: Sequence[str], span: Micros) -> NewEnrolment:
+    async def create(self, principal: Principal, queues: Sequence[str], span: Micros) -> NewEnrolment:
         """Create a token for one worker of the caller's namespace.
 
         It may serve these queues, or all if none is given.
@@ -41,7 +41,9 @@ class Enrolments:
         if not 0 < span <= LONGEST:
             raise BadInput("An enrolment lasts up to 30 days.", "Give a shorter expiresIn.", field="expiresIn")
         text, now = new_enrolment_token(), self._env.now()
-        grant = KeyGrant(namespace=who.namespace, role="worker", queues=tuple(queues), made_by=who.key or None)
+        grant = KeyGrant(
+            namespace=principal.namespace, role="worker", queues=tuple(queues), made_by=principal.key or None
+        )
         await self._store.write(lambda: enrolments.add_enrolment(digest_of(text), grant, now + span, now))
         return NewEnrolment(text, now + span)
 

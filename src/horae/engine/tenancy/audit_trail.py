@@ -13,7 +13,7 @@ class AuditTrail(Protocol):
         """Write an entry; return its number in the trail once it is stored."""
         ...
 
-    async def note(self, who: Principal, address: str, action: str, target: str = "", detail: str = "{}") -> None:
+    async def note(self, principal: Principal, address: str, action: str, target: str = "", detail: str = "{}") -> None:
         """Record an action by which a caller without a credential got one, such as a sign-in."""
         ...
 

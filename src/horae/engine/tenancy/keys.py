@@ -71,13 +71,13 @@ class BrowserSignIn(Struct, frozen=True):
 
     cookie: str
     until: Instant
-    who: Principal
+    principal: Principal
 
 
 class CachedCredential(Struct):
     """A credential that was checked in the store. Times are monotonic, except `expires_at`."""
 
-    who: Principal
+    principal: Principal
     expires_at: Instant | None
     until: float  # accepted until then
     recalled: float  # accepted until then by `recall`
@@ -88,9 +88,9 @@ class UserSessions(Protocol):
 
     async def check(self, text: str) -> Principal | None: ...
 
-    async def in_namespace(self, who: Principal, name: str) -> Principal: ...
+    async def in_namespace(self, principal: Principal, name: str) -> Principal: ...
 
-    def namespaces(self, who: Principal) -> tuple[str, ...]: ...
+    def namespaces(self, principal: Principal) -> tuple[str, ...]: ...
 
     async def sign_out(self, text: str) -> None: ...
 
@@ -236,7 +236,7 @@ class ApiKeys:
         if known is None or known.recalled <= now or self._is_over(known):
             return None
         known.recalled = now + RECALLED
-        return known.who
+        return known.principal
 
     async def check_cookie(self, text: str) -> Principal | None:
         """Return the principal of a cookie; None when the cookie is not valid."""
@@ -253,7 +253,7 @@ class ApiKeys:
         known = self._known.get(shown)
         if known is None or known.until <= self._env.clock.monotonic():
             return None
-        return None if self._is_over(known) else known.who
+        return None if self._is_over(known) else known.principal
 
     def _is_over(self, known: CachedCredential) -> bool:
         return known.expires_at is not None and self._env.now() >= known.expires_at
@@ -263,13 +263,13 @@ class ApiKeys:
         if not stored.valid(now):
             self._known.pop(shown, None)
             return None
-        who = _principal(stored, csrf)
+        principal = _principal(stored, csrf)
         if len(self._known) >= MOST_CACHED:
             self._known.clear()
         asked = self._env.clock.monotonic()
-        self._known[shown] = CachedCredential(who, stored.expires_at, asked + CACHED, asked + RECALLED)
+        self._known[shown] = CachedCredential(principal, stored.expires_at, asked + CACHED, asked + RECALLED)
         await self._note_use(stored, now)
-        return who
+        return principal
 
     async def _note_use(self, stored: StoredKey, now: Instant) -> None:
         since = now - NOTED_EVERY
@@ -278,47 +278,47 @@ class ApiKeys:
         with suppress(Busy):  # a read-only or overloaded store must not refuse valid credentials
             await self._store.write(lambda: keys.record_use(stored.id, now, since))
 
-    def namespaces(self, who: Principal) -> tuple[str, ...]:
+    def namespaces(self, principal: Principal) -> tuple[str, ...]:
         """Return the namespaces that a signed-in user may choose from; keys have none to choose from."""
-        return () if self.users is None else self.users.namespaces(who)
+        return () if self.users is None else self.users.namespaces(principal)
 
-    async def in_namespace(self, who: Principal, name: str) -> Principal:
+    async def in_namespace(self, principal: Principal, name: str) -> Principal:
         """Return a principal in another namespace. Raises NotFound for unknown and forbidden namespaces alike."""
-        if name == who.namespace_name:
-            return who
-        if self.users is not None and who.kind == "user":
-            return await self.users.in_namespace(who, name)
-        known = self._elsewhere.get((who.key, name)) if who.may("installation") else None
+        if name == principal.namespace_name:
+            return principal
+        if self.users is not None and principal.kind == "user":
+            return await self.users.in_namespace(principal, name)
+        known = self._elsewhere.get((principal.key, name)) if principal.may("installation") else None
         if known is not None and known[1] > self._env.clock.monotonic():
-            return replace(known[0], csrf=who.csrf)
-        found = await self._store.read(lambda: quotas.namespace_named(name)) if who.may("installation") else None
+            return replace(known[0], csrf=principal.csrf)
+        found = await self._store.read(lambda: quotas.namespace_named(name)) if principal.may("installation") else None
         if found is None:
             remedy = (
                 "Use a key of that namespace; or leave out --namespace, HORAE_NAMESPACE, the header Horae-Namespace."
             )
             raise NotFound(f'No namespace "{name[:128]}" for this credential.', remedy)
-        there = replace(who, namespace=found, namespace_name=name)
+        there = replace(principal, namespace=found, namespace_name=name)
         if len(self._elsewhere) >= MOST_CACHED:
             self._elsewhere.clear()
-        self._elsewhere[who.key, name] = (there, self._env.clock.monotonic() + CACHED)
+        self._elsewhere[principal.key, name] = (there, self._env.clock.monotonic() + CACHED)
         return there
 
-    async def new_sign_in_code(self, who: Principal = LOCAL) -> NewCode:
+    async def new_sign_in_code(self, principal: Principal = LOCAL) -> NewCode:
         """Create a code that signs one browser in, once, within ten minutes, with the rights of its maker.
 
         The sign-in ends with the maker's key, also if a browser made the code. Raises Forbidden for users: all their
         sign-ins must end when they are locked out, and a sign-in by a code would not.
         """
-        if who.kind == "user":
+        if principal.kind == "user":
             remedy = "Sign in on the other device with your name and password, or at your identity provider."
             raise Forbidden("Sign-in links are made with keys, not by people.", remedy)
-        maker = await self._store.read(lambda: keys.by_id(who.key)) if who.csrf else None
+        maker = await self._store.read(lambda: keys.by_id(principal.key)) if principal.csrf else None
         code, now = new_code(), self._env.now()
         until = now + CODE_LIFE
         grant = KeyGrant(
-            namespace=who.namespace, role=who.role, queues=who.queues, jobs=who.jobs,
-            made_by=(maker and maker.grant.made_by) or who.key or None,
-            permissions=tuple(sorted(who.permissions - _beyond(who.namespace))),
+            namespace=principal.namespace, role=principal.role, queues=principal.queues, jobs=principal.jobs,
+            made_by=(maker and maker.grant.made_by) or principal.key or None,
+            permissions=tuple(sorted(principal.permissions - _beyond(principal.namespace))),
         )  # fmt: skip
         await self._store.write(lambda: keys.add_code(digest_of(code), grant, until, now))
         return NewCode(code, until)

@@ -55,29 +55,33 @@ class Namespaces:
         await self.reload()
         return await self._shown(name)
 
-    async def list(self, who: Principal) -> list[NamespaceView]:
+    async def list(self, principal: Principal) -> list[NamespaceView]:
         """Return the namespaces that a credential may see: its own, or all."""
         found = await self._store.read(moves.all_namespaces)
-        return [view(namespace) for namespace in found if namespace.id == who.namespace or who.may("installation")]
+        return [
+            view(namespace)
+            for namespace in found
+            if namespace.id == principal.namespace or principal.may("installation")
+        ]
 
-    async def find(self, who: Principal, name: str) -> Namespace:
+    async def find(self, principal: Principal, name: str) -> Namespace:
         """Return a namespace by name. Raises NotFound also if the credential may not see it."""
         found = await self._store.read(lambda: moves.by_name(name))
-        if found is None or (found.id != who.namespace and not who.may("installation")):
+        if found is None or (found.id != principal.namespace and not principal.may("installation")):
             raise no_such_namespace(name)
         return found
 
-    async def get(self, who: Principal, name: str) -> NamespaceView:
+    async def get(self, principal: Principal, name: str) -> NamespaceView:
         """Return the view of a namespace by name."""
-        return view(await self.find(who, name))
+        return view(await self.find(principal, name))
 
-    async def edit(self, who: Principal, name: str, patch: Any) -> NamespaceView:
+    async def edit(self, principal: Principal, name: str, patch: Any) -> NamespaceView:
         """Change some fields of a namespace; null resets a field to its default."""
-        await self.find(who, name)
+        await self.find(principal, name)
 
         def make(before: Namespace) -> NamespaceDefinition:
             definition = parse_namespace(merge_namespace(before, patch))
-            if not who.may("installation"):
+            if not principal.may("installation"):
                 self._refuse(before, definition)
             return definition
 
@@ -95,9 +99,9 @@ class Namespaces:
                 most = format_duration(self._retention)
                 raise Forbidden(f"A namespace does not keep its executions for longer than {most}.", _INSTALLATION)
 
-    async def delete(self, who: Principal, name: str) -> None:
+    async def delete(self, principal: Principal, name: str) -> None:
         """Delete a namespace with its keys. Raises NotFound, and Conflict while it has jobs, executions or workers."""
-        found = await self.find(who, name)
+        found = await self.find(principal, name)
         if found.name == DEFAULT_NAMESPACE:
             raise Conflict("The first namespace stays.", "Delete what is in it, or leave it empty.")
         alive = await self._store.change(lambda now: moves.delete(found.id, now))

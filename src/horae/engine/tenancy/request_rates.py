@@ -21,20 +21,20 @@ class RequestRates:
         self._paces: dict[str, Instant] = {}
         self.refused = 0
 
-    def take(self, who: Principal) -> None:
+    def take(self, principal: Principal) -> None:
         """Count a request. Raises TooOften without counting it when the rate is exceeded."""
-        allowed = who.allowance
+        allowed = principal.allowance
         if allowed is None:
             if self._default is None:
                 return
-            allowed = RequestLimit(of=who.key, rate=self._default)
+            allowed = RequestLimit(of=principal.key, rate=self._default)
         now, rate = self._env.now(), allowed.rate
         pace = self._paces.pop(allowed.of, NEVER)
         if not rate.room(pace, now):
             self._paces[allowed.of] = pace
             self.refused += 1
             wait = max(1, -(-(rate.opens_at(pace) - now) // SECOND))
-            remedy = f"Repeat it in {wait} s; who makes keys can make one with another `rate`."
+            remedy = f"Repeat it in {wait} s; an administrator can create a key with another `rate`."
             raise TooOften(f"This credential may ask {rate} of each server, and did.", remedy, retryAfter=wait)
         self._paces[allowed.of] = rate.after(pace, 1, now)
         if len(self._paces) > MOST:

@@ -46,40 +46,40 @@ class StepsByHand:
         return Page(items=[_shown(request) for request in found[:limit]], next_cursor=following)
 
     async def answer(
-        self, who: Principal, ref: str | UUID, step: str | None, comment: str, *, agreed: bool
+        self, principal: Principal, ref: str | UUID, step: str | None, comment: str, *, agreed: bool
     ) -> ExecutionView:
         """Approve or reject a step that waits for it."""
         if len(comment) > MOST_COMMENT:
             raise TooLarge(f"The comment has {len(comment)} characters.", f"{MOST_COMMENT} are allowed.")
-        execution = (await self._executions.find(who.namespace, ref)).execution.id
-        make = partial(approval_end, agreed=agreed, by=who.name or who.key, comment=comment)
-        move = partial(flow_by_hand.answer, execution, step, who.role, make, self._env.new_id)
+        execution = (await self._executions.find(principal.namespace, ref)).execution.id
+        make = partial(approval_end, agreed=agreed, by=principal.name or principal.key, comment=comment)
+        move = partial(flow_by_hand.answer, execution, step, principal.role, make, self._env.new_id)
         await self._decide(execution, move)
-        return await self._executions.get(who.namespace, execution)
+        return await self._executions.get(principal.namespace, execution)
 
-    async def skip(self, who: Principal, ref: str | UUID, step: str, reason: str) -> ExecutionView:
+    async def skip(self, principal: Principal, ref: str | UUID, step: str, reason: str) -> ExecutionView:
         """Skip a step; its running executions are cancelled."""
-        described = f"skipped by {who.name or who.key}" + (f": {reason}" if reason else "")
+        described = f"skipped by {principal.name or principal.key}" + (f": {reason}" if reason else "")
         return await self._force(
-            who, ref, StepEnd(step=step, state="skipped", reason=described[:MOST_COMMENT], forced=True)
+            principal, ref, StepEnd(step=step, state="skipped", reason=described[:MOST_COMMENT], forced=True)
         )
 
     async def complete(
-        self, who: Principal, ref: str | UUID, step: str, result: Raw, reason: str
+        self, principal: Principal, ref: str | UUID, step: str, result: Raw, reason: str
     ) -> ExecutionView:  # fmt: skip
         """Mark a step as done, with a result; its running executions are cancelled."""
         if len(result) > MAX_INLINE_RESULT:
             raise TooLarge(f"The result has {len(result)} bytes.", f"{MAX_INLINE_RESULT} are allowed.")
         if result:
             check_item(b'{"result":' + bytes(result) + b"}", "result")
-        described = f"completed by {who.name or who.key}" + (f": {reason}" if reason else "")
+        described = f"completed by {principal.name or principal.key}" + (f": {reason}" if reason else "")
         ended = StepEnd(step=step, result=bytes(result) or None, reason=described[:MOST_COMMENT], forced=True)
-        return await self._force(who, ref, ended)
+        return await self._force(principal, ref, ended)
 
-    async def _force(self, who: Principal, ref: str | UUID, ended: StepEnd) -> ExecutionView:
-        execution = (await self._executions.find(who.namespace, ref)).execution.id
-        await self._decide(execution, partial(flow_by_hand.decide, execution, ended, who.role, self._env.new_id))
-        return await self._executions.get(who.namespace, execution)
+    async def _force(self, principal: Principal, ref: str | UUID, ended: StepEnd) -> ExecutionView:
+        execution = (await self._executions.find(principal.namespace, ref)).execution.id
+        await self._decide(execution, partial(flow_by_hand.decide, execution, ended, principal.role, self._env.new_id))
+        return await self._executions.get(principal.namespace, execution)
 
     async def _decide(self, execution: UUID, move: Move) -> None:
         done = Consequences()

@@ -78,8 +78,8 @@ async def with_password(call: ApiCall, body: PasswordBody) -> Response:
     except HoraeError as error:
         await record_failed_sign_in(call, error, body.name)
         raise
-    await call.node.tenancy.audit.note(signed.who, call.address, call.route.name)
-    reply = ok(Me.of(call, signed.who))
+    await call.node.tenancy.audit.note(signed.principal, call.address, call.route.name)
+    reply = ok(Me.of(call, signed.principal))
     reply.headers = (UNCACHED, _cookie(call, signed))
     return reply
 
@@ -126,7 +126,7 @@ async def finish(call: ApiCall, query: OidcCallbackQuery) -> Response:
     except HoraeError as error:
         await record_failed_sign_in(call, error)
         return _go(f"/#problem={quote(str(error))}", _flow("", 0, call))
-    await call.node.tenancy.audit.note(signed.who, call.address, call.route.name)
+    await call.node.tenancy.audit.note(signed.principal, call.address, call.route.name)
     return _go("/", _flow("", 0, call), _cookie(call, signed))
 
 

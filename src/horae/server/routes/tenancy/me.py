@@ -72,9 +72,9 @@ async def sign_in(call: ApiCall, body: Code) -> Response:
     except Unauthorized as error:
         await record_failed_sign_in(call, error)
         raise
-    await call.node.tenancy.audit.note(signed.who, call.address, call.route.name)
+    await call.node.tenancy.audit.note(signed.principal, call.address, call.route.name)
     seconds = (signed.until - call.node.env.now()) // SECOND
-    reply = ok(Me.of(call, signed.who))
+    reply = ok(Me.of(call, signed.principal))
     reply.headers = (UNCACHED, set_cookie(signed.cookie, seconds, secure=call.secure))
     return reply
 
