@@ -14,7 +14,12 @@ SENT = {
     ],
     "repeated": False, "note": None,
 }  # fmt: skip
-UNHEARD = {**SENT, "fired": [], "skipped": [], "note": 'No trigger listens to "uplaod": it was kept and fired nothing.'}
+UNHEARD = {
+    **SENT,
+    "fired": [],
+    "skipped": [],
+    "note": 'No trigger listens to "uplaod": it was stored and fired nothing.',
+}
 HOOK = {
     "job": "deploy", "trigger": "github", "verify": "signature", "createdAt": "2027-01-15T08:00:00Z",
     "url": "http://h/api/v1/hooks/hook_x", "secret": "whsec_s", "oldUntil": None, "note": "Not shown again.",

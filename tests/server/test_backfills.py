@@ -137,7 +137,7 @@ async def test_before_the_creation_of_the_job_its_first_version_counts(api: Api,
     ("fields", "status", "said"),
     [
         ({"from": "2027-01-15T12:00:00Z", "to": "2027-01-15T11:00:00Z"}, 400, "not after"),
-        ({"from": "2027-01-15T12:00:00Z", "to": "2099-01-01T00:00:00Z"}, 400, "lies ahead"),
+        ({"from": "2027-01-15T12:00:00Z", "to": "2099-01-01T00:00:00Z"}, 400, "is in the future"),
         ({"from": "yesterday"}, 400, "RFC 3339"),
         ({"maxConcurrent": 0}, 400, "maxConcurrent"),
         ({"priority": 10}, 400, "priority"),

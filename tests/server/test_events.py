@@ -70,7 +70,7 @@ async def test_a_dry_run_returns_the_fires_of_an_event_and_stores_nothing(api: A
     assert (again["fires"], again["repeated"]) == ([], True)
     assert "on-upload" in str(again["skipped"])
     unheard = (await api.post(path, json={"name": "uplaod"})).json()
-    assert unheard["note"].endswith('it would be kept and fire nothing. Did you mean "upload"?')
+    assert unheard["note"].endswith('it would be stored and fire nothing. Did you mean "upload"?')
     assert (await api.post(path, json={"events": []})).status_code == 400
     assert [one["eventId"] for one in (await api.get("/api/v1/events")).json()["items"]] == ["e1"]
     assert len(await executions(api)) == 3
@@ -306,7 +306,7 @@ async def test_a_replayed_signature_fires_nothing(api: Api, connect: Connect, cl
 
     again = await call(connect(), made, b"{}", headers)
     assert (again.status_code, again.json()["repeated"], again.json()["fired"]) == (200, True, 0)
-    assert "came before" in again.json()["note"]
+    assert "was sent before" in again.json()["note"]
 
     clock.advance(301 * SECOND)
     stale = await call(connect(), made, b"{}", headers)

@@ -98,8 +98,8 @@ class AlertChannels:
 
         users = await self._store.change(script)
         if users:
-            told = ", ".join(f'"{rule}"' for rule in users[:MOST_NAMED])
-            raise Conflict(f'Rules use the channel "{name}": {told}.', "Change these rules first.", rules=users[:20])
+            names = ", ".join(f'"{rule}"' for rule in users[:MOST_NAMED])
+            raise Conflict(f'Rules use the channel "{name}": {names}.', "Change these rules first.", rules=users[:20])
 
     async def opened(self, namespace: int, name: str) -> AnyChannel:
         """Return a channel with the values of its secrets, for a delivery. Raises NotFound, MasterKeyMissing."""
@@ -197,6 +197,6 @@ def _shown(stored: StoredChannel, secret: str | None = None) -> ChannelView:
 async def keep_secret(store: Store, namespace: int, name: str) -> None:
     """Refuse to delete a secret that channels refer to. Raises Conflict."""
     if channels := await store.read(lambda: moves.channels_using(namespace, name)):
-        told = ", ".join(f'"{channel}"' for channel in channels[:MOST_NAMED])
+        names = ", ".join(f'"{channel}"' for channel in channels[:MOST_NAMED])
         remedy = f"Change them first, or delete it anyway, which breaks them: `horae secrets delete {name} --force`."
-        raise Conflict(f'Channels of alerts refer to the secret "{name}": {told}.', remedy)
+        raise Conflict(f'Channels of alerts refer to the secret "{name}": {names}.', remedy)

@@ -151,8 +151,8 @@ def next_due() -> Script[Instant | None]:
 
 def settle(notice: Notice, state: NoticeState, next_at: Instant, error: str, done_at: Instant | None) -> Script[bool]:
     """Record the outcome of a try; return false, and change nothing, if the notice was claimed again since."""
-    told = (notice.id, notice.attempts, state, next_at, error[:MOST_ERROR], done_at)
-    return bool((yield Fetch(SETTLE, told)))
+    values = (notice.id, notice.attempts, state, next_at, error[:MOST_ERROR], done_at)
+    return bool((yield Fetch(SETTLE, values)))
 
 
 def give_up(namespace: int, channel: str, why: str, now: Instant) -> Script[None]:

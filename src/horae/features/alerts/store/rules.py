@@ -206,8 +206,8 @@ def put_channel(namespace: int, name: str, channel: AnyChannel, sealed: bytes, n
     spec = StoredChannelSpec(
         kind=channel.kind, description=channel.description, public=public_part(channel), uses=channel.references
     )
-    told = msgspec.json.encode(redacted(channel)).decode()
-    yield Fetch(PUT_CHANNEL, (namespace, name, msgspec.json.encode(spec).decode(), sealed, told, now))
+    shown = msgspec.json.encode(redacted(channel)).decode()
+    yield Fetch(PUT_CHANNEL, (namespace, name, msgspec.json.encode(spec).decode(), sealed, shown, now))
     return (yield from channels(namespace, [name]))[name]
 
 

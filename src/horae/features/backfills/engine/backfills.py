@@ -242,10 +242,10 @@ def _range(asked: BackfillRequest, now: Instant) -> tuple[Instant, Instant]:
         detail = f"`to` ({format_instant(until)}) is not after `from` ({format_instant(since)})."
         raise BadInput(detail, _BOUNDS, field="to")
     if until > now + AHEAD:
-        detail = f"`to` ({format_instant(until)}) lies ahead: what has not come yet, the triggers will fire themselves."
+        detail = f"`to` ({format_instant(until)}) is in the future: the triggers themselves will run those fires."
         raise BadInput(detail, f"Give a time up to now ({format_instant(now)}).", field="to")
     if since >= now:
-        raise BadInput(f"`from` ({format_instant(since)}) lies ahead.", _BOUNDS, field="from")
+        raise BadInput(f"`from` ({format_instant(since)}) is in the future.", _BOUNDS, field="from")
     return since, min(until, now)
 
 

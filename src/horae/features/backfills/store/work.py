@@ -135,10 +135,10 @@ def _settle(backfill: Backfill) -> Script[tuple[BackfillCounts, int]]:
     outcomes = [(trigger, at, states.get(e, "forgotten")) for trigger, at, e in runs if e not in live]
     given: Columns = (("trigger_id", "uuid"), ("at", "bigint"), ("outcome", "text"))
     yield ForEach(SETTLE, given, outcomes, (backfill.id,))
-    told = [outcome for _, _, outcome in outcomes]
-    c, good, bad = backfill.counts, told.count("success"), told.count("failed")
+    ends = [outcome for _, _, outcome in outcomes]
+    c, good, bad = backfill.counts, ends.count("success"), ends.count("failed")
     counts = structs.replace(
-        c, succeeded=c.succeeded + good, failed=c.failed + bad, ended=c.ended + len(told) - good - bad
+        c, succeeded=c.succeeded + good, failed=c.failed + bad, ended=c.ended + len(ends) - good - bad
     )
     return counts, len(live)
 
@@ -170,14 +170,14 @@ def _start(
         stuck = structs.replace(backfill, state="paused", note=f"It could not go on: {describe_error(error)}")
         yield from _advance(stuck)
         return BackfillStep(stuck)
-    sifted = yield from screen(wanted, [target.spec] * len(wanted), bounds, new_id, now, replaces=False)
-    if sifted.refused:
-        room = sifted.cut()
+    screening = yield from screen(wanted, [target.spec] * len(wanted), bounds, new_id, now, replaces=False)
+    if screening.refused:
+        room = screening.cut()
         chosen = (yield from _choose(backfill, fires, room)) if room else None
         wanted = wanted[:room]
     made = (yield from _make(backfill, chosen, wanted, new_id, now)) if chosen else None
-    yield from sifted.keep(made.executions if made is not None else [])
-    backfill = _moved_on(backfill, made, pending, sifted.why)
+    yield from screening.keep(made.executions if made is not None else [])
+    backfill = _moved_on(backfill, made, pending, screening.why)
     if not fires and not pending and not live:
         backfill = _done(backfill, now)
     if backfill != before:

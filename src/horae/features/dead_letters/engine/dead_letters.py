@@ -122,8 +122,8 @@ class DeadLetters:
         wanted = filter_of(letters, state)
         groups, is_all = await gather(self._store, namespace, wanted, _start(letters, None), MOST_GROUPED)
         until = self._env.now() if letters.until is None else min(letters.until, self._env.now())
-        told = await show(self._store, namespace, groups[:MOST_GROUPS], wanted.mark, letters.since, until)
-        return structs.replace(told, complete=is_all and len(groups) <= MOST_GROUPS)
+        view = await show(self._store, namespace, groups[:MOST_GROUPS], wanted.mark, letters.since, until)
+        return structs.replace(view, complete=is_all and len(groups) <= MOST_GROUPS)
 
     async def list(
         self,
@@ -159,7 +159,7 @@ class DeadLetters:
         if found.execution.extra.step is not None:
             root = await self._root(found.execution)
             detail = f'Execution {letter_id} is the step "{found.execution.extra.step}" of the workflow {root}.'
-            remedy = f"A failed workflow is one dead letter: `horae dlq retry {root}` goes on from what failed of it."
+            remedy = f"A failed workflow is one dead letter: `horae dlq retry {root}` continues from its failed steps."
             raise NotFound(detail, remedy, workflow=str(root))
         return found
 

@@ -57,12 +57,12 @@ async def show(
     ids = [None if place is None else (namespace, execution_id(*place)) for place in places]
     found = await store.read(lambda: reads.by_ids([key for key in ids if key is not None]))
     begin = min((at for group in groups for at, _ in group.ends), default=until) if since is None else since
-    told = [
+    items = [
         _told(group, found[key], begin, until)
         for group, key in zip(groups, ids, strict=True)
         if key in found  # otherwise it was retried or discarded meanwhile
     ]
-    return DeadLetterGroups(items=told, from_=format_instant(begin), to=format_instant(until), complete=True)
+    return DeadLetterGroups(items=items, from_=format_instant(begin), to=format_instant(until), complete=True)
 
 
 def _told(group: FailureGroup, newest: reads.FoundExecution, since: Instant, until: Instant) -> DeadLetterGroup:

@@ -108,7 +108,7 @@ class Hooks:
         hook, trigger = found
         try:
             signed = await self._verified(hook, trigger, headers, body, now)
-            told = self._read(hook, trigger, headers, body, signed)
+            content = self._read(hook, trigger, headers, body, signed)
         except BadSignature as error:
             self.counts["unsigned"] += 1
             log.warning("a webhook was refused", trigger=hook.trigger, job=str(hook.job), error=error.detail)
@@ -116,7 +116,7 @@ class Hooks:
         except HoraeError:
             self.counts["unreadable"] += 1
             raise
-        return await self._deliver(hook, trigger, told)
+        return await self._deliver(hook, trigger, content)
 
     async def _verified(
         self, hook: Hook, trigger: EventTrigger, headers: Mapping[bytes, bytes], body: bytes, now: Instant
@@ -134,25 +134,27 @@ class Hooks:
         scope = "" if trigger.event is not None else f"hook:{hook.job}/{hook.trigger}"
         return read_delivery(headers, body, signed, name=trigger.event or hook.trigger, scope=scope)
 
-    async def _deliver(self, hook: Hook, trigger: EventTrigger, told: list[NewEvent] | ObjectStoreNotice) -> Delivered:
+    async def _deliver(
+        self, hook: Hook, trigger: EventTrigger, content: list[NewEvent] | ObjectStoreNotice
+    ) -> Delivered:
         """Store and decide the events of a call.
 
         If the webhook's trigger has an event name, all triggers that listen to it decide, otherwise only this trigger.
         """
         only = None if trigger.event is not None else (hook.job, hook.trigger)
-        if isinstance(told, ObjectStoreNotice):
-            log.info("a webhook received a notice", trigger=hook.trigger, job=str(hook.job), note=told.note)
+        if isinstance(content, ObjectStoreNotice):
+            log.info("a webhook received a notice", trigger=hook.trigger, job=str(hook.job), note=content.note)
             notice = NewEvent(
-                name=trigger.event or hook.trigger, id=told.id, source=told.source, type=told.type,
+                name=trigger.event or hook.trigger, id=content.id, source=content.source, type=content.type,
                 scope=f"notice:{hook.job}/{hook.trigger}",
             )  # fmt: skip
-            taken = await self._intake.take(hook.namespace, [notice], only=(hook.job, ""), note=told.note)
-            return Delivered(event_ids=[taken[0].key], fired=0, repeated=taken[0].repeated, note=told.note)
-        taken = await self._intake.take(hook.namespace, told, only=only)
+            taken = await self._intake.take(hook.namespace, [notice], only=(hook.job, ""), note=content.note)
+            return Delivered(event_ids=[taken[0].key], fired=0, repeated=taken[0].repeated, note=content.note)
+        taken = await self._intake.take(hook.namespace, content, only=only)
         repeated = all(event.repeated for event in taken)
         self.counts["repeated" if repeated else "accepted"] += 1
         fired = sum(one.execution is not None for event in taken if not event.repeated for one in event.outcomes)
-        note = "This came before: nothing fired again." if repeated else None
+        note = "This message was sent before: nothing fired again." if repeated else None
         return Delivered(event_ids=[event.key for event in taken], fired=fired, repeated=repeated, note=note)
 
     async def _trigger(self, namespace: int, ref: str, name: str) -> _HookTrigger:

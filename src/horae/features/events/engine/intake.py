@@ -50,7 +50,7 @@ class EventIntake:
         self._topics = topics
         self._env, self._store, self._directory, self._hints, self._quotas = env, store, directory, hints, quotas
         self._params = ParamsChecker()
-        self._together: dict[int, Batcher[Sequence[NewEvent], list[StoredEvent]]] = {}
+        self._batchers: dict[int, Batcher[Sequence[NewEvent], list[StoredEvent]]] = {}
 
     def checking(self) -> Check:
         """Return a check of params for one transaction: all its items share one budget of validation steps."""
@@ -75,26 +75,26 @@ class EventIntake:
         try:
             taken = await self._batcher(namespace).do(given)
         except events.PayloadConflict as other:
-            remedy = "Send a new id for a new event; nothing was kept of this request."
-            told = f'The event "{other.key}" came before with another payload.'
-            raise Conflict(told, remedy, eventId=other.key) from None
+            remedy = "Send a new id for a new event; nothing of this request was stored."
+            detail = f'The event "{other.key}" was sent before with another payload.'
+            raise Conflict(detail, remedy, eventId=other.key) from None
         views = [view_of(event) for event in taken]
         unheard = {view.name for view in views if not view.fired and not view.skipped and view.note is None}
-        notes = {name: await self._nobody(namespace, name) for name in sorted(unheard)}
+        notes = {name: await self._no_listeners(namespace, name) for name in sorted(unheard)}
         return [structs.replace(view, note=view.note or notes.get(view.name)) for view in views]
 
     async def plan(self, namespace: int, event: NewEvent) -> EventPlan:
         """Return the expected results of an event that would arrive now; nothing is stored."""
         lead, event_id, now = self._directory.lead, self._env.new_id(), self._env.now()
-        told, again = await self._store.read(
+        outcomes, again = await self._store.read(
             lambda: events.plan(namespace, event, lead, self.checking(), event_id, now)
         )
-        note = "This id came before: nothing would fire again." if again else None
-        if not told and note is None:
-            note = await self._nobody(namespace, event.name, "it would be kept and fire nothing")
+        note = "This id was used before: nothing would fire again." if again else None
+        if not outcomes and note is None:
+            note = await self._no_listeners(namespace, event.name, "it would be stored and fire nothing")
         views = [
             EventSkipped(job=o.job_name, job_id=o.job, trigger=o.trigger, disposition=o.disposition, cause=o.cause)
-            for o in sorted(told, key=lambda o: (o.job_name, o.trigger))
+            for o in sorted(outcomes, key=lambda o: (o.job_name, o.trigger))
         ]
         runs = [] if again else [one for one in views if one.disposition in ("fired", "moved")]
         skipped = [one for one in views if one not in runs]
@@ -107,13 +107,13 @@ class EventIntake:
             taken = iter(await self.take(namespace, [event for given in requests for event in given], strict=True))
             return [[next(taken) for _ in given] for given in requests]
 
-        if namespace not in self._together:
-            self._together[namespace] = Batcher(run, most=MOST_EVENTS, size=len, most_size=MOST_EVENTS)
-        return self._together[namespace]
+        if namespace not in self._batchers:
+            self._batchers[namespace] = Batcher(run, most=MOST_EVENTS, size=len, most_size=MOST_EVENTS)
+        return self._batchers[namespace]
 
     async def close(self) -> None:
         """Wait for the events that were sent."""
-        for batcher in self._together.values():
+        for batcher in self._batchers.values():
             await batcher.close()
 
     async def take(
@@ -146,8 +146,8 @@ class EventIntake:
             done = await take(patient=False)
         self._store.created(done.parcels)
         now = env.now()
-        told = [creation_event(parcel, now) for parcel in done.parcels[:20]]
-        self._hints.send(Hint(lanes=done.lanes, wake_at=done.wake_at, events=told))
+        created = [creation_event(parcel, now) for parcel in done.parcels[:20]]
+        self._hints.send(Hint(lanes=done.lanes, wake_at=done.wake_at, events=created))
         if done.blocked:
             self._topics.blocked(None)
         return done.events
@@ -161,7 +161,7 @@ class EventIntake:
         items = [view_of(event, payload=True) for event in found[:limit]]
         return Page(items=items, next_cursor=str(found[limit - 1].id) if len(found) > limit else None)
 
-    async def _nobody(self, namespace: int, name: str, what: str = "it was kept and fired nothing") -> str:
+    async def _no_listeners(self, namespace: int, name: str, what: str = "it was stored and fired nothing") -> str:
         """Return the note of an event to which no trigger listens, with similar names that have listeners."""
         heard = await self._store.read(lambda: event_reads.listened_names(namespace))
         near = nearest(name, heard)
@@ -173,13 +173,13 @@ def view_of(event: StoredEvent, *, payload: bool = False) -> EventView:
     """Return the API view of an event."""
     fired, skipped = [], []
     for one in event.outcomes:
-        told: dict[str, Any] = {"job": one.job_name, "job_id": one.job, "trigger": one.trigger}
-        told |= {"disposition": one.disposition, "cause": one.cause}
+        fields: dict[str, Any] = {"job": one.job_name, "job_id": one.job, "trigger": one.trigger}
+        fields |= {"disposition": one.disposition, "cause": one.cause}
         if one.execution is not None:
-            fired.append(EventFired(execution_id=one.execution, **told))
+            fired.append(EventFired(execution_id=one.execution, **fields))
         else:
-            skipped.append(EventSkipped(**told))
-    note = "This event came before: nothing fired again." if event.repeated else event.note
+            skipped.append(EventSkipped(**fields))
+    note = "This event was sent before: nothing fired again." if event.repeated else event.note
     shown = event.payload if payload and event.payload is not None and len(event.payload) <= MOST_SHOWN else None
     return EventView(
         event_id=event.key, name=event.name, source=event.source, type=event.type or None,

@@ -29,19 +29,19 @@ def read_delivery(
     message or, unsigned, the id in the sender's headers. Without an id, the same body is a new event each time.
     """
     content = _content(headers, body)
-    told = read_notification(content)
-    if isinstance(told, ObjectStoreNotice):
-        return told
-    if told is not None:
-        return [_event(one, name, scope) for one in told]
+    found = read_notification(content)
+    if isinstance(found, ObjectStoreNotice):
+        return found
+    if found is not None:
+        return [_event(one, name, scope) for one in found]
     event_id = signed.id if signed is not None else _sent_id(headers)
     kind = _type(headers, content)
     return [NewEvent(name=name, payload=encode_payload(content), id=event_id, source="webhook", type=kind, scope=scope)]
 
 
-def _event(told: ObjectChange, name: str, scope: str) -> NewEvent:
-    payload = encode_payload(told.payload)
-    return NewEvent(name=name, payload=payload, id=told.id, source=told.source, type=told.type, scope=scope)
+def _event(change: ObjectChange, name: str, scope: str) -> NewEvent:
+    payload = encode_payload(change.payload)
+    return NewEvent(name=name, payload=payload, id=change.id, source=change.source, type=change.type, scope=scope)
 
 
 def _content(headers: Headers, body: bytes) -> Any:

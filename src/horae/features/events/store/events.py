@@ -98,19 +98,20 @@ def take(
     patient, an execution that must wait for a quota raises OverQuota, and nothing is stored.
     """
     ids = [new_id() for _ in events]
-    fresh = yield from _keep(namespace, events, ids, note, now)
+    fresh = yield from _insert(namespace, events, ids, note, now)
     new = [(event_id, event) for event_id, event in zip(ids, events, strict=True) if event_id in fresh]
-    listeners = yield from _listeners(namespace, {event.name for _, event in new}, only) if new else _nobody()
+    listeners = yield from _listeners(namespace, {event.name for _, event in new}, only) if new else _no_listeners()
     yield from read_calendars(listeners, now)
     decided = keep_newest(_decide(new, listeners, only is not None, lead, check, now))
     done = yield from write_fires(decided, new_id, now, room)
     outcomes = _outcomes(done.decided, done.executions)
-    heard = yield from _tell_workflows(namespace, new, now) if only is None else _unheard()
-    told = yield from _answers(namespace, events, ids, fresh, outcomes, note, now)
-    for event, stored in zip(events, told, strict=True):
+    has_waiting_steps = yield from _deliver_to_workflows(namespace, new, now) if only is None else _no_waiting_steps()
+    stored_events = yield from _stored_answers(namespace, events, ids, fresh, outcomes, note, now)
+    for event, stored in zip(events, stored_events, strict=True):
         if strict and stored.repeated and stored.payload != event.payload:
             raise PayloadConflict(stored.key)
-    return IntakeResult(told, done.parcels, done.lanes, now if heard else done.wake_at, done.blocked)
+    wake_at = now if has_waiting_steps else done.wake_at
+    return IntakeResult(stored_events, done.parcels, done.lanes, wake_at, done.blocked)
 
 
 def plan(
@@ -131,25 +132,25 @@ def plan(
     return _outcomes(decided, {}).get(event_id, []), bool(again)
 
 
-def _nobody() -> Script[list[EventListener]]:
+def _no_listeners() -> Script[list[EventListener]]:
     return []
     yield
 
 
-def _tell_workflows(namespace: int, new: Sequence[tuple[UUID, NewEvent]], now: Instant) -> Script[bool]:
+def _deliver_to_workflows(namespace: int, new: Sequence[tuple[UUID, NewEvent]], now: Instant) -> Script[bool]:
     """Deliver events to the steps of workflows that listen to them; return whether there are any."""
     if not new:
         return False
-    told = ((event_id, event.name, event_scope(event, event.id or str(event_id), now)) for event_id, event in new)
-    return (yield from record_events(namespace, told, now))
+    given = ((event_id, event.name, event_scope(event, event.id or str(event_id), now)) for event_id, event in new)
+    return (yield from record_events(namespace, given, now))
 
 
-def _unheard() -> Script[bool]:
+def _no_waiting_steps() -> Script[bool]:
     return False
     yield
 
 
-def _keep(
+def _insert(
     namespace: int, events: Sequence[NewEvent], ids: Sequence[UUID], note: str | None, now: Instant
 ) -> Script[set[UUID]]:
     """Write events, sorted by their keys; return the ids of the new ones."""
@@ -206,32 +207,32 @@ def _decide(
     decided: list[ListenerDecision] = []
     meter = Meter()
     for event_id, event in events:
-        hearing = listeners if alone else by_name.get(event.name, [])
-        if hearing:
-            told = event.id or str(event_id)
-            scope = {"event": event_scope(event, told, now)}
-            meter.grant(ITEM_STEPS * len(hearing))
+        listening = listeners if alone else by_name.get(event.name, [])
+        if listening:
+            key = event.id or str(event_id)
+            scope = {"event": event_scope(event, key, now)}
+            meter.grant(ITEM_STEPS * len(listening))
             with shared_budget(meter):
-                decided += [decide_at(one, event_id, told, scope, lead, check, now) for one in hearing]
+                decided += [decide_at(one, event_id, key, scope, lead, check, now) for one in listening]
     return decided
 
 
 def _outcomes(
     decided: Sequence[ListenerDecision], executions: dict[tuple[UUID, UUID], UUID]
 ) -> dict[UUID, list[EventOutcome]]:
-    told: dict[UUID, list[EventOutcome]] = {}
+    outcomes: dict[UUID, list[EventOutcome]] = {}
     for d in decided:
         timer, target = d.listener.timer, d.listener.target
-        told.setdefault(d.event, []).append(
+        outcomes.setdefault(d.event, []).append(
             EventOutcome(
                 job=target.job, job_name=target.name, trigger=timer.name, disposition=d.verdict.disposition,
                 cause=d.verdict.cause, execution=executions.get((timer.id, d.event)),
             )
         )  # fmt: skip
-    return told
+    return outcomes
 
 
-def _answers(
+def _stored_answers(
     namespace: int,
     events: Sequence[NewEvent],
     ids: Sequence[UUID],

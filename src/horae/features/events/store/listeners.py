@@ -48,7 +48,7 @@ COUNT_FIRES = Statement(
     "UPDATE timers SET fired = timers.fired + given.fired, last_execution = given.last_execution FROM given"
     " WHERE timers.trigger_id = given.trigger_id",
 )
-MOST_TOLD = 500  # characters of a reason
+MOST_REASON = 500  # characters of a reason
 
 Check = Callable[[Target, bytes], str | None]  # returns why an item cannot be the params of a job's execution
 
@@ -125,12 +125,12 @@ def read_calendars(listeners: Sequence[EventListener], now: Instant) -> Script[N
     going = [one for one in listeners if one.timer.rules.calendars]
     if not going:
         return
-    known = yield from calendars.compiled(sorted({_wanted(one) for one in going}), now)
+    known = yield from calendars.compiled(sorted({_calendar_names(one) for one in going}), now)
     for one in going:
-        one.calendar = known.get(_wanted(one))
+        one.calendar = known.get(_calendar_names(one))
 
 
-def _wanted(listener: EventListener) -> calendars.CalendarNames:
+def _calendar_names(listener: EventListener) -> calendars.CalendarNames:
     return listener.target.namespace, listener.timer.rules.calendars
 
 
@@ -172,7 +172,13 @@ def _take_turns(keyed: dict[str, EventListener]) -> Script[None]:
 
 
 def decide_at(
-    listener: EventListener, event_id: UUID, told: str, scope: dict[str, Any], lead: Lead, check: Check, now: Instant
+    listener: EventListener,
+    event_id: UUID,
+    event_key: str,
+    scope: dict[str, Any],
+    lead: Lead,
+    check: Check,
+    now: Instant,
 ) -> ListenerDecision:
     """Decide one event at one listener, and build its execution. An error skips this listener only, not the others."""
     try:
@@ -184,19 +190,19 @@ def decide_at(
     try:
         item = fill_params(listener.timer.params, scope)
     except TemplateError as error:
-        return ListenerDecision(event_id, listener, Verdict("skipped-params", str(error)[:MOST_TOLD]))
+        return ListenerDecision(event_id, listener, Verdict("skipped-params", str(error)[:MOST_REASON]))
     target = arm_of(listener.target, item, {}, lambda: event_id)
     refusal = check(target, item)
     if refusal is not None:
-        return ListenerDecision(event_id, listener, Verdict("skipped-params", refusal[:MOST_TOLD]))
-    extra = Extra(origin="event", trigger=listener.timer.id, event=told)
+        return ListenerDecision(event_id, listener, Verdict("skipped-params", refusal[:MOST_REASON]))
+    extra = Extra(origin="event", trigger=listener.timer.id, event=event_key)
     within = target.spec.within if listener.timer.rules.within is None else listener.timer.rules.within
     deadline = deadline_after(verdict.due or now, within)
     wanted = execution_of(target, extra, lead, due_at=verdict.due or 0, item=item, deadline=deadline)
     try:
         refuse_over_budget()
     except Costly as error:
-        return ListenerDecision(event_id, listener, Verdict("skipped-params", error.detail[:MOST_TOLD]))
+        return ListenerDecision(event_id, listener, Verdict("skipped-params", error.detail[:MOST_REASON]))
     key, turn = listener.key, listener.turn
     if key is not None:
         wanted = turns.mark_turn(wanted, key, turn)
@@ -238,7 +244,7 @@ def write_fires(
 
     Executions for which there is no `room` are refused.
     """
-    decided, sifted = yield from _sift(decided, room, new_id, now)
+    decided, screening = yield from _check_room(decided, room, new_id, now)
     fired = [(d, d.wanted) for d in decided if d.wanted is not None]
     asked = yield from assign_share_lanes([wanted for _, wanted in fired], now)
     placed, parcels = place(asked, {}, new_id, now)
@@ -261,8 +267,8 @@ def write_fires(
         rows.append((trigger_id, d.event, d.listener.target.job, at, d.verdict.disposition, d.verdict.cause, execution))
     if rows:
         yield Insert("event_fires", EVENT_FIRES, rows)
-    yield from sifted.keep([receipts[0].execution_id for receipts in placed])
-    yield from sifted.settle(new_id, now)
+    yield from screening.keep([receipts[0].execution_id for receipts in placed])
+    yield from screening.settle(new_id, now)
     counting = {d.listener.timer.id: d.listener for d, _ in fired if d.listener.counts}
     columns: Columns = (("trigger_id", "uuid"), ("fired", "int"), ("last_execution", "uuid"))
     if counting:
@@ -273,29 +279,29 @@ def write_fires(
     return WrittenFires(executions, [parcel for parcel, _ in parcels], done.lanes, done.next, blocked, decided)
 
 
-def _sift(
+def _check_room(
     decided: Sequence[ListenerDecision], room: Room, new_id: Callable[[], UUID], now: Instant
 ) -> Script[tuple[Sequence[ListenerDecision], Screening]]:
     """Return the decisions after the checks of keys and quotas, with refused and delayed executions marked."""
     decided = [_delayed(d, room.delays) for d in decided] if room.delays else decided
     fired = [(d, d.wanted) for d in decided if d.wanted is not None]
     specs = [d.listener.target.spec for d, _ in fired]
-    sifted = yield from screen([wanted for _, wanted in fired], specs, room.bounds, new_id, now)
-    waits = next((one.waits for one in sifted.refused.values() if one.waits is not None), None)
+    screening = yield from screen([wanted for _, wanted in fired], specs, room.bounds, new_id, now)
+    waits = next((one.waits for one in screening.refused.values() if one.waits is not None), None)
     if room.patient and waits is not None:
         raise waits
-    if not sifted.refused:
-        return decided, sifted
-    told: list[ListenerDecision] = []
+    if not screening.refused:
+        return decided, screening
+    checked: list[ListenerDecision] = []
     place = 0
     for d in decided:
-        refusal = sifted.refused.get(place) if d.wanted is not None else None
+        refusal = screening.refused.get(place) if d.wanted is not None else None
         place += d.wanted is not None
         if refusal is not None:
             d.listener.fires -= 1
-            d = ListenerDecision(d.event, d.listener, Verdict(refusal.disposition, refusal.cause[:MOST_TOLD]))
-        told.append(d)
-    return told, sifted
+            d = ListenerDecision(d.event, d.listener, Verdict(refusal.disposition, refusal.cause[:MOST_REASON]))
+        checked.append(d)
+    return checked, screening
 
 
 def _delayed(d: ListenerDecision, delays: Delays) -> ListenerDecision:

@@ -39,7 +39,7 @@ NEXT = Statement(
     " WHERE g.state = 'active' AND j.state = 'active'",
 )
 # Nothing is written if the trigger or job was paused or deleted meanwhile: the objects are found again on resume.
-HOLD = Statement(
+LOCK_WATCH = Statement(
     "hold_watch",
     "SELECT w.polled_at FROM watches w JOIN triggers g ON g.id = w.trigger_id JOIN jobs j ON j.id = w.job"
     " WHERE w.id = $1 AND g.state = 'active' AND j.state = 'active' FOR UPDATE OF w",
@@ -64,8 +64,10 @@ FAIL = Statement(
     "UPDATE watches SET next_poll_at = $3, trouble = $4 WHERE id = $1 AND polled_at = $2 RETURNING trigger_id",
 )
 # The column in which every kind of trigger reports why it does not fire; written only on change.
-TELL = Statement("tell_trouble", "UPDATE timers SET trouble = $2 WHERE trigger_id = $1")
-UNTELL = Statement("untell_trouble", "UPDATE timers SET trouble = NULL WHERE trigger_id = $1 AND trouble IS NOT NULL")
+SET_TROUBLE = Statement("tell_trouble", "UPDATE timers SET trouble = $2 WHERE trigger_id = $1")
+CLEAR_TROUBLE = Statement(
+    "untell_trouble", "UPDATE timers SET trouble = NULL WHERE trigger_id = $1 AND trouble IS NOT NULL"
+)
 FORGET = Statement(
     "forget_objects",
     "WITH gone AS MATERIALIZED (SELECT object FROM watched WHERE watch = $1 AND seen_at < $2 LIMIT $3)"
@@ -147,7 +149,7 @@ def record_found(
 ) -> Script[IntakeResult]:
     """Remember object versions, and fire the new ones. Raises Overtaken, and OverQuota as `take` does."""
     yield from lock_jobs({poll.job})  # before the watch, as an edit of the job does
-    yield from _hold(poll)
+    yield from _check_lease(poll)
     rows = [(poll.watch, one.object, now) for one in sorted(found, key=lambda one: one.object)]
     new = yield Insert("watched", WATCHED, rows, conflict="ON CONFLICT DO NOTHING", returning="object")
     fresh = {row[0] for row in new}
@@ -159,15 +161,15 @@ def record_found(
     return (yield from take(poll.namespace, events, lead, check, new_id, now, only=only, room=room))
 
 
-def _hold(poll: Poll) -> Script[None]:
-    rows = yield Fetch(HOLD, (poll.watch,))
+def _check_lease(poll: Poll) -> Script[None]:
+    rows = yield Fetch(LOCK_WATCH, (poll.watch,))
     if not rows or rows[0][0] != poll.began_at:  # guard: look-not-overtaken
         raise Overtaken
 
 
 def mark_seen(poll: Poll, objects: Sequence[UUID], now: Instant) -> Script[None]:
     """Record that remembered object versions still exist, for `forget`. Raises Overtaken."""
-    yield from _hold(poll)
+    yield from _check_lease(poll)
     columns: Columns = WATCHED
     yield ForEach(SEEN, columns, [(poll.watch, object_id, now) for object_id in sorted(objects)])
     yield Fetch(RENEW, (poll.watch, poll.began_at, now + LEASE))
@@ -181,7 +183,7 @@ def renew(poll: Poll, now: Instant) -> Script[None]:
 
 def forget(poll: Poll, most: int) -> Script[bool]:
     """Delete object versions that were not seen since this scan began; return true if there may be more."""
-    yield from _hold(poll)
+    yield from _check_lease(poll)
     return len((yield Fetch(FORGET, (poll.watch, poll.began_at, most)))) == most
 
 
@@ -190,7 +192,7 @@ def finish(poll: Poll, objects: int, counted_at: Instant, next_poll_at: Instant)
     row = (poll.watch, poll.began_at, next_poll_at, objects, counted_at)
     rows = yield Fetch(FINISH, row)
     for (trigger_id,) in rows:
-        yield Fetch(UNTELL, (trigger_id,))
+        yield Fetch(CLEAR_TROUBLE, (trigger_id,))
     return bool(rows)
 
 
@@ -198,7 +200,7 @@ def fail(poll: Poll, reason: str, next_poll_at: Instant) -> Script[bool]:
     """Record a failed scan; the reason is shown until a scan succeeds."""
     rows = yield Fetch(FAIL, (poll.watch, poll.began_at, next_poll_at, reason))
     for (trigger_id,) in rows:
-        yield Fetch(TELL, (trigger_id, f"{poll.place.url} cannot be watched: {reason}"))
+        yield Fetch(SET_TROUBLE, (trigger_id, f"{poll.place.url} cannot be watched: {reason}"))
     return bool(rows)
 
 

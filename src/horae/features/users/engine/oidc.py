@@ -134,7 +134,7 @@ class Oidc:
         await self._store.write(lambda: user_rows.add(name, None, None, now, subject))
         known = await self._store.read(lambda: user_rows.find(name))
         if known is None:
-            raise Forbidden(f'There is a user whose name is "{name}" but for its case.', "Ask an administrator.")
+            raise Forbidden(f'A user with the name "{name}" in another case exists.', "Ask an administrator.")
         if not known[0].is_active:
             raise Forbidden(f'The user "{name}" is deactivated.', "Ask an administrator.")
         remedy = f"Let an administrator delete that user first: horae users delete {name}"

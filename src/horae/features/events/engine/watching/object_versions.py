@@ -55,11 +55,11 @@ def _event(version: ObjectVersion, poll: Poll) -> NewEvent:
         "version": version.version,
         "modified": format_instant(version.modified),
     }
-    told = f"{version.key}#{version.version}"
+    key = f"{version.key}#{version.version}"
     return NewEvent(
         name=poll.trigger,
         payload=encode_payload(payload),
-        id=told if len(told) <= MOST_ID and "\0" not in told else str(version.digest),
+        id=key if len(key) <= MOST_ID and "\0" not in key else str(version.digest),
         source="watch",
         type="created",
         scope=f"watch:{poll.watch}",

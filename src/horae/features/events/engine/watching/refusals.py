@@ -4,7 +4,7 @@ import re
 
 from horae.errors import BadInput
 
-MOST_TOLD = 300
+MOST_ANSWER = 300
 _CODE = re.compile(r"<Code>([^<]{1,80})</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]{1,200})</Message>|\"message\":\s*\"([^\"]{1,200})\"")
 _STATUS = re.compile(r"status code: (\d{3} [A-Za-z ]{1,40})")
@@ -18,7 +18,7 @@ def in_words(error: Exception, bucket: str) -> BadInput:
     text = str(error).partition("\n\nDebug source:")[0]
     if any(place in text for place in _METADATA):
         return BadInput("This server has no credentials for object stores.", f"Set {_KEYS} in its environment.")
-    said = _said(text)
+    said = _answer_of(text)
     if said.startswith(("NoSuchBucket", "404")):
         return BadInput(f'There is no bucket "{bucket}": {said}.', "Check its name, and AWS_ENDPOINT_URL.")
     if "AccessDenied" in said or said.startswith(("403", "401", "Invalid", "Signature")):
@@ -29,9 +29,9 @@ def in_words(error: Exception, bucket: str) -> BadInput:
     return BadInput(f'The bucket "{bucket}" cannot be listed{where}: {said}.', "Check the endpoint and the network.")
 
 
-def _said(text: str) -> str:
+def _answer_of(text: str) -> str:
     """Return the store's code and message; without them, the status; without that, the error of the request."""
     code, message, status = _CODE.search(text), _MESSAGE.search(text), _STATUS.search(text)
     parts = [code and code[1], message and (message[1] or message[2])]
-    told = ": ".join(part for part in parts if part) or (status[1].strip() if status else text.rpartition(" - ")[2])
-    return " ".join(told.split())[:MOST_TOLD].rstrip(".")
+    answer = ": ".join(part for part in parts if part) or (status[1].strip() if status else text.rpartition(" - ")[2])
+    return " ".join(answer.split())[:MOST_ANSWER].rstrip(".")

@@ -31,7 +31,7 @@ AT_ONCE = 8  # places that one server scans concurrently
 BATCH = 500  # object versions that fire in one transaction
 FORGET_EVERY: Micros = DAY  # the interval at which vanished objects are forgotten
 AGAIN: Micros = 60 * SECOND  # the shortest pause after a place could not be scanned
-MOST_TOLD = 500
+MOST_REASON = 500
 log = structlog.get_logger("horae.engine")
 
 Pages = AsyncIterator[list[ObjectVersion]]
@@ -138,8 +138,8 @@ class Watcher:
             await self._fail(poll, error.detail, poll.place.interval)
         except Exception as error:
             reason = str(error) if isinstance(error, HoraeError) else f"{type(error).__name__}: {error}"
-            log.warning("a place cannot be watched", watch=poll.place.url, error=reason[:MOST_TOLD])
-            await self._fail(poll, reason.partition("\n")[0][:MOST_TOLD])
+            log.warning("a place cannot be watched", watch=poll.place.url, error=reason[:MOST_REASON])
+            await self._fail(poll, reason.partition("\n")[0][:MOST_REASON])
 
     async def _fail(self, poll: Poll, reason: str, wait: Micros | None = None) -> None:
         pause = max(poll.place.interval, AGAIN) if wait is None else wait
