@@ -32,8 +32,8 @@ def load_app(place: str) -> "App":
 
 def places_of(app: Any) -> dict[str, tuple[str, int]]:
     """Return the file and line of the function of each job and workflow."""
-    made = {**app.jobs, **getattr(app, "workflows", {})}
-    functions = {name: inspect.unwrap(job.function) for name, job in made.items()}
+    jobs = {**app.jobs, **getattr(app, "workflows", {})}
+    functions = {name: inspect.unwrap(job.function) for name, job in jobs.items()}
     codes = {name: function.__code__ for name, function in functions.items() if hasattr(function, "__code__")}
     return {name: (code.co_filename, code.co_firstlineno) for name, code in codes.items()}
 

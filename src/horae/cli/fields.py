@@ -51,24 +51,28 @@ def option_of(row: Row, table: Rows, *, required: bool = False) -> Any:
     """Create the option of a field."""
     kind = row.kind
     name = f"--{row.flag}"
-    said: dict[str, Any] = {"help": help_of(row, table), "metavar": row.field.metavar or _metavar(row), "default": None}
+    settings: dict[str, Any] = {
+        "help": help_of(row, table),
+        "metavar": row.field.metavar or _metavar(row),
+        "default": None,
+    }
     if isinstance(kind, Flag):
-        name, said["metavar"] = f"{name}/--{kind.off or f'not-{row.flag}'}", None
+        name, settings["metavar"] = f"{name}/--{kind.off or f'not-{row.flag}'}", None
     elif isinstance(kind, Integer):
-        said["type"] = click.IntRange(kind.least, kind.most)
+        settings["type"] = click.IntRange(kind.least, kind.most)
     elif isinstance(kind, Number):
-        said["type"] = click.FloatRange(kind.least, kind.most)
+        settings["type"] = click.FloatRange(kind.least, kind.most)
     elif isinstance(kind, Choice):
-        said["type"] = click.Choice(kind.words)
+        settings["type"] = click.Choice(kind.words)
         if len(_words(kind)) > CHOICES_IN_A_ROW:
-            said |= {"metavar": row.keyword.upper(), "help": f"{said['help']} One of {', '.join(kind.words)}."}
+            settings |= {"metavar": row.keyword.upper(), "help": f"{settings['help']} One of {', '.join(kind.words)}."}
     elif isinstance(kind, Moment):
-        said["type"] = TIME
+        settings["type"] = TIME
     if may_be_none(row, table):
-        said["type"] = _OrNone(said.get("type", str))
+        settings["type"] = _OrNone(settings.get("type", str))
     if is_many(kind):
-        said |= {"multiple": True, "help": f"{said['help'].rstrip('.')}; repeatable."}
-    return click.option(name, row.keyword, required=required, **said)
+        settings |= {"multiple": True, "help": f"{settings['help'].rstrip('.')}; repeatable."}
+    return click.option(name, row.keyword, required=required, **settings)
 
 
 def may_be_none(row: Row, table: Rows) -> bool:

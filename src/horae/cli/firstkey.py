@@ -15,9 +15,9 @@ async def ensure_key(keys: ApiKeys, settings: Settings) -> str:
         await keys.ensure_admin_key(str(settings.admin_key))
         return "the one that HORAE_ADMIN_KEY sets"
     found = read_key(settings.key_file)
-    made = await keys.ensure_admin_key(None, found)
-    if made is not None and made != found:
-        write_private(settings.key_file, made)
+    key = await keys.ensure_admin_key(None, found)
+    if key is not None and key != found:
+        write_private(settings.key_file, key)
     if settings.key_file.exists():
         return str(settings.key_file)
     return f"created at an earlier start and not in {settings.data}; HORAE_ADMIN_KEY sets another"

@@ -137,6 +137,9 @@ def _named(document: Any, noun: str, path: str) -> list[dict[str, Any]]:
     found = document if isinstance(document, list) else [document]
     for one in found:
         if not isinstance(one, dict) or not isinstance(one.get("name"), str):
-            told, remedy = f"{path} holds a {noun[:-1]} without a name.", f"Each {noun[:-1]} is a mapping with a name."
-            raise BadInput(told, remedy, field="name")
+            detail, remedy = (
+                f"{path} holds a {noun[:-1]} without a name.",
+                f"Each {noun[:-1]} is a mapping with a name.",
+            )
+            raise BadInput(detail, remedy, field="name")
     return found

@@ -197,15 +197,15 @@ class App:
         """
         if callable(name):
             return self.workflow()(name)
-        said = _description("@app.workflow", options)
+        description = _description("@app.workflow", options)
 
         def register(function: Callable[..., Any]) -> AppWorkflow:
             chosen = self._free_name(str(name or function.__name__))
-            about = inspect.cleandoc(said or function.__doc__ or "")[:_MOST_DESCRIPTION]
+            about = inspect.cleandoc(description or function.__doc__ or "")[:_MOST_DESCRIPTION]
             document = {"name": chosen, "description": about, **described(options)}
-            made = AppWorkflow(self, function, chosen, document)
-            self.workflows[chosen] = made
-            return made
+            flow = AppWorkflow(self, function, chosen, document)
+            self.workflows[chosen] = flow
+            return flow
 
         return register
 

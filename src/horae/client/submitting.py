@@ -197,9 +197,9 @@ class SyncSubmit(SubmitMethod[F_co, ExecutionInfo]):
 
         def __getattr__(self, name: str) -> NoReturn:
             if name in OTHER_NAMES and "_job" in self.__dict__:
-                said = f"{self._job._said}.sync"
+                call = f"{self._job._said}.sync"
                 raise AttributeError(
-                    f"{said} has no .{name}(...). Write `{said}.submit(...)`. {OTHER_NAMES[name]}".rstrip()
+                    f"{call} has no .{name}(...). Write `{call}.submit(...)`. {OTHER_NAMES[name]}".rstrip()
                 )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

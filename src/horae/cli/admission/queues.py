@@ -63,11 +63,13 @@ def _show(api: Api, found: ApiDocument, given: Given) -> None:
         f"Queue {queue['name']} is {queue['state']}{default}: {queue['queued']:,} queued, {queue['running']:,} running."
     )
     api.out.say(f"Policy: {queue['policy']['kind']}" + (f" ({policy})" if policy else ""))
-    said = [_limit(row, value) for row in _BOUNDS if (value := queue.get(row.name)) is not None and value is not False]
+    limits = [
+        _limit(row, value) for row in _BOUNDS if (value := queue.get(row.name)) is not None and value is not False
+    ]
     if queue.get("preempts"):
         api.out.say("Its executions may preempt preemptible ones.")
-    if said:
-        api.out.say(f"Limits: {', '.join(said)}")
+    if limits:
+        api.out.say(f"Limits: {', '.join(limits)}")
     for hold in queue.get("holds") or ():
         api.out.say(f"Held: {_held(hold)}")
     return None
@@ -198,10 +200,10 @@ async def hold(
 
     The hold ends by itself. Running executions continue; new ones are queued and start afterwards.
     """
-    made = await api.client.queues.hold(_queue_or_all(name, every), length, **options)
+    hold_info = await api.client.queues.hold(_queue_or_all(name, every), length, **options)
     if wait or timeout is not None:
-        return await _drain(api, made, timeout)
-    return _tell(api, made, "held")
+        return await _drain(api, hold_info, timeout)
+    return _tell(api, hold_info, "held")
 
 
 async def _drain(api: Api, made: HoldInfo, timeout: str | None) -> None:
@@ -286,8 +288,8 @@ async def window(
     """Make a calendar a maintenance window of a queue: while it is open, no execution starts."""
     queue = _queue_or_all(name, every)
     if not remove:
-        made = await api.client.queues.set_window(queue, calendar, reason=reason, drain=drain)
-        return _tell(api, made, "held")
+        hold_info = await api.client.queues.set_window(queue, calendar, reason=reason, drain=drain)
+        return _tell(api, hold_info, "held")
     await api.client.queues.remove_window(queue, calendar)
     if api.out.is_for_people:
         api.out.say(f"Calendar {calendar} no longer holds {'all queues' if queue is None else f'queue {queue}'}.")

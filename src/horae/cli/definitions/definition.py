@@ -108,8 +108,8 @@ def read_definition(name: str | None, options: dict[str, Any]) -> dict[str, Any]
         if len(documents) > 1:
             raise BadInput(f"{options['file']} defines {len(documents)} jobs.", "Use `horae apply -f` for several.")
         base = documents[0]
-    said = {"name": name, **_work(options), **_when(options), **_how(options)}
-    given = {field: value for field, value in said.items() if value not in _EMPTY}
+    fields = {"name": name, **_work(options), **_when(options), **_how(options)}
+    given = {field: value for field, value in fields.items() if value not in _EMPTY}
     return {**base, **given, **changes_of(_DERIVED, options)}
 
 
@@ -129,10 +129,10 @@ def _work(options: dict[str, Any]) -> dict[str, Any]:
     if (limits or options["user"]) and not given:
         raise BadInput("--user and --process-limit need a command.", "Give --command COMMAND.")
     more = {"limits": limits, "user": options["user"]}
-    said = {field: value for field, value in more.items() if value}
+    options_given = {field: value for field, value in more.items() if value}
     if options["shell"]:
-        return {"command": {"shell": options["shell"], **said}}
-    return {"command": {"argv": options["command"], **said} if said else options["command"]}
+        return {"command": {"shell": options["shell"], **options_given}}
+    return {"command": {"argv": options["command"], **options_given} if options_given else options["command"]}
 
 
 def _limits(given: tuple[str, ...]) -> dict[str, Any]:
@@ -141,17 +141,17 @@ def _limits(given: tuple[str, ...]) -> dict[str, Any]:
 
 def _when(options: dict[str, Any]) -> dict[str, Any]:
     """Return the schedule that `--schedule`, `--every` and related options give."""
-    said = values_of(TIMES.rows, {**options, "cron": options["schedule"]})
-    kinds = [name for name in said if name in KINDS]
+    schedule = values_of(TIMES.rows, {**options, "cron": options["schedule"]})
+    kinds = [name for name in schedule if name in KINDS]
     if len(kinds) > 1:
         every = [flag_of(f"schedule.{row.name}") for row in TIMES.rows if row.name in KINDS]
         raise BadInput(f"Only one of {', '.join(every[:-1])} and {every[-1]} may be given.", "Leave the others out.")
-    for name in said:
+    for name in schedule:
         leads = [kind.field for kind in KINDS.values() if name in kind.table.names]
         if not any(lead in kinds for lead in leads):
             flag, lead = flag_of(f"schedule.{name}"), flag_of(f"schedule.{leads[0]}")
             raise BadInput(f"{flag} needs {lead}.", f"Give {lead}, or no {flag}.")
-    return {"schedule": said["cron"] if list(said) == ["cron"] else said}
+    return {"schedule": schedule["cron"] if list(schedule) == ["cron"] else schedule}
 
 
 def _how(options: dict[str, Any]) -> dict[str, Any]:
@@ -187,6 +187,6 @@ def _dependency(text: str) -> str | dict[str, str]:
 def editable(document: dict[str, Any]) -> dict[str, Any]:
     """Return the part of a job's document that its owner wrote."""
     if document.get("template"):
-        said = {"name": document["name"], "template": document["template"], "with": document["with"]}
-        return {**said, **document["own"]}
+        fields = {"name": document["name"], "template": document["template"], "with": document["with"]}
+        return {**fields, **document["own"]}
     return {field: document[field] for field in JOB.names if document.get(field) not in (*_EMPTY, JOB.defaults[field])}

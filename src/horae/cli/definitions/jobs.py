@@ -231,14 +231,14 @@ async def trigger(
     **how: Any,
 ) -> None:
     """Run a job now, or at a later time."""
-    said = SUBMISSION.keywords(values_of(OF_ONE.values(), how))
-    said["interval"] = _interval(how["interval"])
-    execution = await api.client.jobs.trigger(job, read_params(param, params), **said)
+    submission = SUBMISSION.keywords(values_of(OF_ONE.values(), how))
+    submission["interval"] = _interval(how["interval"])
+    execution = await api.client.jobs.trigger(job, read_params(param, params), **submission)
     if wait or follow or timeout is not None:
         return await finish(api, execution, follow=follow, timeout=timeout)
     already = " already" if execution.deduplicated or execution.cached else ""
-    told = (f"Execution {execution.id} is{already} {execution.status}.", execution.note, execution.warning)
-    _done(api, execution.raw, " ".join(filter(None, told)))
+    sentences = (f"Execution {execution.id} is{already} {execution.status}.", execution.note, execution.warning)
+    _done(api, execution.raw, " ".join(filter(None, sentences)))
     if api.out.is_for_people:
         await show_hint(api, execution.id)
     return None

@@ -175,8 +175,8 @@ async def cancel(api: Api, execution: str, reason: str | None, wait: bool, timeo
 @remote
 async def signal(api: Api, execution: str, name: str, payload: str | None, key: str | None) -> None:
     """Send a signal to an execution that waits, or will wait, for it."""
-    told = None if payload is None else read_json(payload, "--payload")
-    sent = await api.client.executions.signal(execution, name, told, key=key)
+    content = None if payload is None else read_json(payload, "--payload")
+    sent = await api.client.executions.signal(execution, name, content, key=key)
     if not api.out.is_for_people:
         return api.out.document(sent.raw)
     became = "was delivered" if sent.delivered else "is stored until the execution waits for it"

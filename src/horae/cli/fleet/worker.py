@@ -101,16 +101,16 @@ async def _work(settings: "Settings") -> str:
     env = system_env()
     tls = trust(settings) if any(url.startswith("https:") for url in urls) else None
     transport = HttpTransport(urls, key, tls, namespace=settings.namespace, rng=env.rng, clock=env.clock)
-    made = WorkerRuntime(env, worker_settings(settings), transport, registry)
+    runtime = WorkerRuntime(env, worker_settings(settings), transport, registry)
     sink = open_sink(settings)
     if sink is not None:
-        trace_attempts(made, sink)
-    echo(f"Worker {made.name} pulls from {', '.join(urls)}: {description_of(settings, registry)}")
+        trace_attempts(runtime, sink)
+    echo(f"Worker {runtime.name} pulls from {', '.join(urls)}: {description_of(settings, registry)}")
     if said := unserved_warning(settings, registry):
         echo(said, err=True)
     try:
-        with signals(env.clock) as taken, watch_for_notice(made, env.clock, settings):
-            return await run_until_stopped(made, taken)
+        with signals(env.clock) as taken, watch_for_notice(runtime, env.clock, settings):
+            return await run_until_stopped(runtime, taken)
     finally:
         if sink is not None:
             await sink.close()
@@ -152,12 +152,12 @@ async def enrolled(settings: "Settings", urls: list[str]) -> str:
     make_folder(settings.data)
     client = Client(key="", transport=HttpClientTransport(urls, partial(trust, settings)))
     try:
-        made = await client.workers.redeem(str(settings.enrol), name=settings.worker_name or socket.gethostname())
+        enrolment = await client.workers.redeem(str(settings.enrol), name=settings.worker_name or socket.gethostname())
     finally:
         await client.close()
-    write_private(settings.worker_key_file, made.raw["key"])
-    echo(f"Enrolled as {made.raw['keyId']}; its key is in {settings.worker_key_file}")
-    return str(made.raw["key"])
+    write_private(settings.worker_key_file, enrolment.raw["key"])
+    echo(f"Enrolled as {enrolment.raw['keyId']}; its key is in {settings.worker_key_file}")
+    return str(enrolment.raw["key"])
 
 
 @contextmanager
@@ -216,9 +216,9 @@ def unserved_warning(settings: "Settings", registry: Any) -> str:
             jobs.setdefault(queue, []).append(document["name"])
     if not jobs:
         return ""
-    told = "; ".join(f"{queue} ({', '.join(names)})" for queue, names in sorted(jobs.items()))
+    missing = "; ".join(f"{queue} ({', '.join(names)})" for queue, names in sorted(jobs.items()))
     flags = " ".join(f"--queue {queue}" for queue in (*served, *sorted(jobs)))
-    return f"This worker does not serve all queues of its app: {told}. To serve them, start it with {flags}."
+    return f"This worker does not serve all queues of its app: {missing}. To serve them, start it with {flags}."
 
 
 def description_of(settings: "Settings", registry: Any) -> str:

@@ -86,10 +86,10 @@ async def fires(api: Api, job: str, since: str, until: str, trigger: str | None)
 
 
 def _tell_fires(api: Api, report: dict[str, Any]) -> None:
-    told = ", ".join(f"{count:,} {disposition}" for disposition, count in sorted(report["dispositions"].items()))
+    counts = ", ".join(f"{count:,} {disposition}" for disposition, count in sorted(report["dispositions"].items()))
     many = f"{report['fires']:,} fire{'' if report['fires'] == 1 else 's'}"
     fate = "accounted for exactly once" if not report["findings"] else "in the ledger"
-    api.out.say(f"{many} of {report['jobName']} {fate}{f': {told}' if told else ''}.")
+    api.out.say(f"{many} of {report['jobName']} {fate}{f': {counts}' if counts else ''}.")
     if report["undecided"]:
         api.out.say(f"{report['undecided']:,} not decided yet.")
     for note in report["notes"]:

@@ -50,10 +50,10 @@ class BenchProcess(Struct, frozen=True):
 
     def check(self) -> str:
         """Return the output so far; raise an error with the output if the process has ended."""
-        said = self.log.read_text(errors="replace")
+        output = self.log.read_text(errors="replace")
         if self.popen.poll() is not None:
-            raise HoraeError(f"A process of the measurement ended with {self.popen.returncode}:\n{said[-2000:]}")
-        return said
+            raise HoraeError(f"A process of the measurement ended with {self.popen.returncode}:\n{output[-2000:]}")
+        return output
 
 
 async def measure(env: Env, store: str | None, executions: int, samples: int) -> dict[str, float]:
@@ -161,13 +161,13 @@ async def _run(env: Env, client: Client, processes: Sequence[BenchProcess], coun
             process.check()
         return not any([await client.executions.list(status=status, limit=1) for status in ("pending", "running")])
 
-    begun = env.clock.monotonic()
+    started = env.clock.monotonic()
     accepted = await client.submit_many("bench-noop", ({"i": i} for i in range(count)))
-    submitted = env.clock.monotonic() - begun
+    submitted = env.clock.monotonic() - started
     if refused := [item.error for item in accepted if item.execution_id is None]:
         raise HoraeError(f"{len(refused)} of {count} submissions were refused: {refused[0]}")
     await _until(env, has_ended, "all executions to end", PATIENCE)
-    took = env.clock.monotonic() - begun
+    took = env.clock.monotonic() - started
     if failed := await client.executions.list(status="failed", limit=1):
         raise HoraeError(f"Execution {failed[0].id} failed.")
     return count / submitted, count / took

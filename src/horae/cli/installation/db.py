@@ -67,8 +67,8 @@ async def version(settings: "Settings", env: Any, out: Printer) -> None:
         at = f"revision {facts.version}" if facts.version else "no revision: it has no tables"
         out.say(f"The store is {product_of(facts)} at {at}; this program knows {HEAD}.")
         return out.say(", ".join(f"{name} {value}" for name, value in facts.settings.items()))
-    told = {"kind": facts.dialect, "version": facts.product, "settings": facts.settings}
-    return out.document({"store": facts.version, "program": HEAD, **told})
+    facts_shown = {"kind": facts.dialect, "version": facts.product, "settings": facts.settings}
+    return out.document({"store": facts.version, "program": HEAD, **facts_shown})
 
 
 @db.command(examples=("horae db upgrade", "horae db upgrade --store postgresql://horae@db/horae"))

@@ -78,8 +78,8 @@ async def _sealed_state(driver: "Driver", settings: Settings, env: Env) -> dict[
     store = Store(driver, env)
     sealer = Sealer(env, store, str(settings.secret_key), str(settings.secret_key_path))
     await sealer.prepare(recording=False)
-    told: dict[str, Any] = msgspec.to_builtins(await SealedKinds(env, store, sealer).check())
-    return told
+    sealed: dict[str, Any] = msgspec.to_builtins(await SealedKinds(env, store, sealer).check())
+    return sealed
 
 
 def sealed_check(sealed: dict[str, Any]) -> Check:

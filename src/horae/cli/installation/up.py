@@ -127,9 +127,9 @@ def _exports(serving: "Serving", settings: "Settings") -> list[str]:
     """Return the environment variables that other commands need, unless the defaults apply."""
     from horae.config.settings import DEFAULT_URL
 
-    told = {}
+    variables = {}
     if serving.url != DEFAULT_URL:
-        told["HORAE_URL"] = serving.url
+        variables["HORAE_URL"] = serving.url
     if settings.data != Path() and not settings.admin_key:
-        told["HORAE_DATA"] = str(settings.data.resolve())
-    return [f"export {' '.join(f'{name}={value}' for name, value in told.items())}"] if told else []
+        variables["HORAE_DATA"] = str(settings.data.resolve())
+    return [f"export {' '.join(f'{name}={value}' for name, value in variables.items())}"] if variables else []

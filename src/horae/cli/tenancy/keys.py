@@ -56,8 +56,8 @@ async def create(api: Api, name: str, role: Any, expires: str | None, **scope: A
     from horae.model.base.instant import format_instant
 
     ends = format_instant(api.env.now() + parse_duration(expires, field="--expires")) if expires else None
-    made = (await api.client.keys.create(name, role=role, expires_at=ends, **scope)).raw
-    _show_key(api, made, f"This is the key of {name!r} ({role}). It will not be shown again.")
+    key = (await api.client.keys.create(name, role=role, expires_at=ends, **scope)).raw
+    _show_key(api, key, f"This is the key of {name!r} ({role}). It will not be shown again.")
 
 
 def _replaced(api: Api, made: ApiDocument, given: Given) -> None:

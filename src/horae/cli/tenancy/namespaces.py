@@ -149,20 +149,20 @@ async def _erased(api: Api, name: str, cancel: bool, definitions: bool, patience
         if done["done"]:
             return {**done, **counts}
         if api.env.clock.monotonic() >= until:
-            said = f"{done['live']:,} executions of namespace {name} were cancelled and have not ended."
-            raise HoraeError(said, "See them with `horae executions list`, and erase again.")
+            detail = f"{done['live']:,} executions of namespace {name} were cancelled and have not ended."
+            raise HoraeError(detail, "See them with `horae executions list`, and erase again.")
         await api.env.clock.sleep(1.0)
 
 
 def _said(options: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that the options give."""
-    said = changes_of(_DERIVED, options)
+    changes = changes_of(_DERIVED, options)
     if options["retention"]:
-        said["retention"] = _retention(options["retention"])
+        changes["retention"] = _retention(options["retention"])
     if options["archive"]:
         whole: dict[tuple[str, ...], bool] = {("all",): True, (NONE,): False}
-        said["archive"] = whole.get(options["archive"], list(options["archive"]))
-    return said
+        changes["archive"] = whole.get(options["archive"], list(options["archive"]))
+    return changes
 
 
 def _retention(given: Sequence[str]) -> str | dict[str, str] | None:

@@ -81,8 +81,8 @@ def _ordinal(number: int) -> str:
     return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")
 
 
-def _told(api: Api, document: dict[str, Any], said: str) -> None:
+def _told(api: Api, document: dict[str, Any], sentence: str) -> None:
     if api.out.is_for_people:
-        api.out.say(said)
+        api.out.say(sentence)
     else:
         api.out.document(document)

@@ -89,10 +89,10 @@ async def set_(api: Api, name: str, if_version: int | None, **options: Any) -> N
 
 def _document(options: dict[str, Any]) -> dict[str, Any]:
     """Return the definition in the options or in a file."""
-    said = values_of(_ROWS, options)
+    fields = values_of(_ROWS, options)
     kinds: list[dict[str, Any]] = [{"calendar": name} for name in options["calendar"]]
-    told = [kind for kind in KINDS.values() if kind.field in said]
-    kinds += [{name: said.pop(name) for name in kind.names if name in said} for kind in told]
+    given_kinds = [kind for kind in KINDS.values() if kind.field in fields]
+    kinds += [{name: fields.pop(name) for name in kind.names if name in fields} for kind in given_kinds]
     if options["file"] and kinds:
         raise BadInput("A file and options cannot both give the times.", "Leave one out.")
     if not options["file"] and not kinds:
@@ -101,7 +101,7 @@ def _document(options: dict[str, Any]) -> dict[str, Any]:
     document = read_calendar(options["file"]) if options["file"] else kinds[0] if len(kinds) == 1 else {"all": kinds}
     dates = [{"dates": list(options["except_date"])}] if options["except_date"] else []
     without = [*dates, *options["except_"]]
-    return {**document, **({"except": without} if without else {}), **said}
+    return {**document, **({"except": without} if without else {}), **fields}
 
 
 request(

@@ -75,8 +75,8 @@ request(
 @remote
 async def add(api: Api, job: str, **options: Any) -> None:
     """Add a trigger to a job."""
-    made = await api.client.triggers.add(job, _given(_ROWS, options))
-    _done(api, made.raw, f"Added {made.name} to {made.job}: {made.text}.")
+    trigger = await api.client.triggers.add(job, _given(_ROWS, options))
+    _done(api, trigger.raw, f"Added {trigger.name} to {trigger.job}: {trigger.text}.")
 
 
 @triggers.command(

@@ -38,8 +38,8 @@ def depths(graph: Mapping[str, Any]) -> dict[str, int]:
 def note_of(node: Mapping[str, Any]) -> str:
     """Return a note about a step beside its state."""
     if items := node.get("items"):
-        taken = f", {items['takenOver']} taken over" if items.get("takenOver") else ""
-        return f"{items['success'] + items['failed']} of {items['total']}, {items['failed']} failed{taken}"
+        reused = f", {items['takenOver']} taken over" if items.get("takenOver") else ""
+        return f"{items['success'] + items['failed']} of {items['total']}, {items['failed']} failed{reused}"
     if node.get("error"):
         return str(node["error"].get("message") or node["error"].get("type"))[:80]
     if node["status"] == "waiting":
@@ -53,8 +53,8 @@ def _awaited(node: Mapping[str, Any]) -> str:
     named = f" {wait['name']}" if wait.get("name") else ""
     roles = f" of {', '.join(wait['roles'])}" if wait.get("roles") else ""
     until = f" until {node['wakeAt']}" if node.get("wakeAt") else ""
-    asked = f": {wait['message']}" if wait.get("message") else ""
-    return f"{node['kind']}{named}{roles}{until}{asked}"
+    question = f": {wait['message']}" if wait.get("message") else ""
+    return f"{node['kind']}{named}{roles}{until}{question}"
 
 
 @click.command(
@@ -128,12 +128,12 @@ async def rerun(
     new_id = await api.client.executions.rerun(
         execution, since=since, params=patch, latest=latest, breakpoints=breakpoints
     )  # fmt: skip
-    made = await api.client.executions.get(new_id)
+    execution_info = await api.client.executions.get(new_id)
     if wait or timeout is not None:
-        await finish(api, made, timeout=timeout)
+        await finish(api, execution_info, timeout=timeout)
         return
     if not api.out.is_for_people:
-        api.out.document(made.raw)
+        api.out.document(execution_info.raw)
         return
     api.out.say(f"Execution {new_id} is the new run.")
 

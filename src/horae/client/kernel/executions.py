@@ -60,10 +60,10 @@ class ExecutionsResource(Resource):
 
     async def result(self, execution: ExecutionInfo) -> Any:
         """Return the result of an execution: the value itself, also if it is stored as an artifact."""
-        told = execution.result
-        name = told.get("$artifact", {}).get("name") if isinstance(told, dict) and len(told) == 1 else None
+        value = execution.result
+        name = value.get("$artifact", {}).get("name") if isinstance(value, dict) and len(value) == 1 else None
         if name != RESULT:
-            return told
+            return value
         pieces = [piece async for piece in self.read_artifact(execution.execution_id, name)]
         return msgspec.json.decode(b"".join(pieces))
 

@@ -18,8 +18,8 @@ class KeysResource(Resource):
 
         The answer has its `url` and its end.
         """
-        made = await self._caller.post(path_of("sign-in", "codes"))
-        return ApiDocument.of({"url": f"{self._caller.place}/#code={made['code']}", "expiresAt": made["expiresAt"]})
+        code = await self._caller.post(path_of("sign-in", "codes"))
+        return ApiDocument.of({"url": f"{self._caller.place}/#code={code['code']}", "expiresAt": code["expiresAt"]})
 
     # `python -m tools.sdk` generates the rest, from the routes of keys (revoke: delete).
 

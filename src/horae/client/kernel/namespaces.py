@@ -28,12 +28,12 @@ class NamespacesResource(Resource):
         With `definitions`, also all definitions and the namespace itself. Executions that have not ended make it fail,
         or are cancelled: while `done` is false and some are `live`, repeat it.
         """
-        asked: dict[str, Any] = {"confirm": name, "cancel": cancel, "definitions": definitions}
+        body: dict[str, Any] = {"confirm": name, "cancel": cancel, "definitions": definitions}
         counts = dict.fromkeys(("executions", "files", "events", "records", "definitions"), 0)
         while True:
-            done = await self._caller.post(path_of("namespaces", name, "erasure"), asked, timeout=600.0)
+            done = await self._caller.post(path_of("namespaces", name, "erasure"), body, timeout=600.0)
             counts = {what: count + done[what] for what, count in counts.items()}
-            asked["before"] = done["before"]
+            body["before"] = done["before"]
             if done["done"] or done["live"]:
                 return ApiDocument.of({**done, **counts})
 

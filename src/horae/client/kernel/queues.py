@@ -72,8 +72,14 @@ class QueuesResource(Resource):
         When this returns, no server starts any; running executions continue. A repeated hold with the same reason moves
         its end.
         """
-        said = {"for": span(length), "until": instant(until), "from": instant(since), "reason": reason, "drain": drain}
-        body = {field: value for field, value in said.items() if value not in (None, "", False)}
+        fields = {
+            "for": span(length),
+            "until": instant(until),
+            "from": instant(since),
+            "reason": reason,
+            "drain": drain,
+        }
+        body = {field: value for field, value in fields.items() if value not in (None, "", False)}
         return HoldInfo.of(await self._caller.post(_hold_of(name), body))
 
     async def release(self, name: str | None, *, reason: str | None = None) -> ApiDocument:
@@ -102,14 +108,14 @@ class QueuesResource(Resource):
 
         Raises Conflict if the hold ends before that: executions may have started again.
         """
-        told: int | None = None
+        reported: int | None = None
         while True:
             found = {one.id: one for one in await self.holds(ended=True)}.get(hold.id)
             if found is None or found.state == "ended":
                 raise Conflict("The hold ended before all running executions had.", "Hold for longer, and wait again.")
-            if on_look is not None and found.running != told:
+            if on_look is not None and found.running != reported:
                 on_look(found)
-            told = found.running
+            reported = found.running
             if found.running == 0 and found.state == "open":
                 return found
             await self._caller.env.clock.sleep(LOOK)

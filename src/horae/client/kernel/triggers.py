@@ -74,8 +74,8 @@ class TriggersResource(Resource):
     ) -> Preview:
         """Preview the fires of a new trigger or, with `job` and `name`, of an existing one."""
         spelled = {"cron": trigger} if isinstance(trigger, str) else trigger or {}
-        asked = {"job": job, "trigger": name, "from": instant(since), "count": count}
-        body = {**spelled, **{field: value for field, value in asked.items() if value is not None}}
+        options = {"job": job, "trigger": name, "from": instant(since), "count": count}
+        body = {**spelled, **{field: value for field, value in options.items() if value is not None}}
         return Preview.of(await self._caller.post(path_of("triggers", "preview"), body))
 
     # `python -m tools.sdk` generates the rest, from the routes of triggers.

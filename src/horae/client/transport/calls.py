@@ -119,17 +119,17 @@ class Caller:
         clock = self.env.clock
         began = clock.monotonic()
         tries = 0
-        asked: dict[str, None] = {}  # the URLs of the servers, in order
+        tried: dict[str, None] = {}  # the URLs of the servers, in order
         while True:
             tries += 1
-            asked[self._transport.place] = None
+            tried[self._transport.place] = None
             problem, patience, pause = await self._try(call, tries)
             if isinstance(problem, ApiResponse):
                 return problem
             pause = max(pause, self._patience.wait(tries, self.env.rng.random()))
-            over = clock.monotonic() + pause > began + patience and self._transport.place in asked
+            over = clock.monotonic() + pause > began + patience and self._transport.place in tried
             if over or not patience:
-                raise with_all_places(problem, list(asked))
+                raise with_all_places(problem, list(tried))
             await clock.sleep(pause)
 
     def open(self, path: str, query: Mapping[str, Any] | None, accept: str) -> ResponseStream:

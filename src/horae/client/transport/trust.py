@@ -13,8 +13,10 @@ def trust(settings: Settings | None = None) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=settings.ca or None)
     except (OSError, ssl.SSLError) as error:
-        said = error.strerror or str(error)
-        raise BadInput(f"{settings.ca} cannot be used: {said}.", "Name a PEM file with HORAE_CA.", field="ca") from None
+        reason = error.strerror or str(error)
+        raise BadInput(
+            f"{settings.ca} cannot be used: {reason}.", "Name a PEM file with HORAE_CA.", field="ca"
+        ) from None
     if settings.client_cert:
         _show(context, settings)
     return context
@@ -24,9 +26,9 @@ def _show(context: ssl.SSLContext, settings: Settings) -> None:
     try:
         context.load_cert_chain(settings.client_cert, settings.client_key or None)
     except (OSError, ssl.SSLError) as error:
-        said = error.strerror or str(error)
+        reason = error.strerror or str(error)
         raise BadInput(
-            f"The certificate {settings.client_cert} cannot be used: {said}.",
+            f"The certificate {settings.client_cert} cannot be used: {reason}.",
             "Name PEM files that belong together with HORAE_CLIENT_CERT and HORAE_CLIENT_KEY.",
             field="client_cert",
         ) from None

@@ -124,13 +124,13 @@ def _request(request: Any) -> Any:
 def _wait(name: str, kind: Object, given: dict[str, Any], options: Mapping[str, Any]) -> StepNode:
     """Add a waiting step; options of the wait, such as its timeout, become fields of the wait, not of an execution."""
     own = {row.keyword: row for row in kind.table.rows if row.name not in given}
-    said = {
+    fields = {
         own[word].name: named(option(word, f"step.{name}(...)"), partial(_spelled, own[word]), value)
         for word, value in options.items()
         if word in own
     }
-    told = {word: value for word, value in {**given, **said}.items() if value is not None}
-    return _make(name, {name: told}, {word: value for word, value in options.items() if word not in own})
+    wait = {word: value for word, value in {**given, **fields}.items() if value is not None}
+    return _make(name, {name: wait}, {word: value for word, value in options.items() if word not in own})
 
 
 def _spelled(row: Row, value: Any) -> Any:
@@ -142,9 +142,9 @@ def _spelled(row: Row, value: Any) -> Any:
 def _make(wanted: str, document: dict[str, Any], options: Mapping[str, Any]) -> StepNode:
     steps: PhaseSteps = building()
     call = f"step.{wanted}(...)"
-    said = dict(options)
-    own = named(option("name", call), text_of, said.pop("name", None))
-    return steps.add(wanted, document, own).describe(said, call)
+    step_options = dict(options)
+    own = named(option("name", call), text_of, step_options.pop("name", None))
+    return steps.add(wanted, document, own).describe(step_options, call)
 
 
 def _spoken(part: Any) -> str:

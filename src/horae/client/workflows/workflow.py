@@ -330,9 +330,9 @@ class AppWorkflow(Submittable[Callable[..., Any]]):
         }
         known |= {node.name: node for node in self._phases["steps"].nodes if _IDENTIFIER.fullmatch(node.name)}
         known["error"] = WorkflowExpression("error")
-        asked = list(inspect.signature(function).parameters)
-        if unknown := [name for name in asked if name not in known]:
+        wanted = list(inspect.signature(function).parameters)
+        if unknown := [name for name in wanted if name not in known]:
             raise TypeError(f"{function.__name__} asks for {unknown[0]!r}; it can have {', '.join(sorted(known))}")
-        self._phases[phase], _ = build(function, {name: known[name] for name in asked}, self._taken)
+        self._phases[phase], _ = build(function, {name: known[name] for name in wanted}, self._taken)
         encode(self.definition(), f"The workflow {self.name!r}")
         return function

@@ -45,18 +45,18 @@ async def create(
 
     Fires that ran are not run again, except with --force: each fire is identified by its trigger and its time.
     """
-    said = BACKFILL.keywords(given_by(BACKFILL, options))
-    since, until = said.pop("from_"), said.pop("to")
-    said |= {"order": "newest" if newest_first else None, "params": read_params(param, params)}
+    settings = BACKFILL.keywords(given_by(BACKFILL, options))
+    since, until = settings.pop("from_"), settings.pop("to")
+    settings |= {"order": "newest" if newest_first else None, "params": read_params(param, params)}
     if dry_run:
-        return _tell_plan(api, (await api.client.backfills.plan(job, since, until, **said)).raw)
-    made = await api.client.backfills.create(job, since, until, **said)
+        return _tell_plan(api, (await api.client.backfills.plan(job, since, until, **settings)).raw)
+    backfill = await api.client.backfills.create(job, since, until, **settings)
     if wait or timeout is not None:
-        return await _finish(api, made, timeout)
+        return await _finish(api, backfill, timeout)
     if not api.out.is_for_people:
-        return api.out.document(made.raw)
-    api.out.say(f"Backfill {made.id} of {made.fires:,} fire{'' if made.fires == 1 else 's'} has started.")
-    return _say_all(api, made.notes)
+        return api.out.document(backfill.raw)
+    api.out.say(f"Backfill {backfill.id} of {backfill.fires:,} fire{'' if backfill.fires == 1 else 's'} has started.")
+    return _say_all(api, backfill.notes)
 
 
 def _tell_plan(api: Api, plan: dict[str, Any]) -> None:

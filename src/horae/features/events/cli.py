@@ -107,15 +107,17 @@ async def webhook(api: Api, job: str, trigger: str, secret_file: str | None, end
             return api.out.document({"job": job, "trigger": trigger, "ended": True})
         return api.out.say(f"Removed the webhook of {job} ({trigger}).")
     secret = _read_secret(secret_file) if secret_file is not None else None
-    made = await api.client.events.create_webhook(job, trigger, secret=secret, **HOOK.keywords(given_by(HOOK, options)))
+    created = await api.client.events.create_webhook(
+        job, trigger, secret=secret, **HOOK.keywords(given_by(HOOK, options))
+    )
     if not api.out.is_for_people:
-        return api.out.document(made.raw)
+        return api.out.document(created.raw)
     for field in ("url", "secret"):
-        if field in made.raw:
-            echo(f"{field:<8}{made.raw[field]}")
-    echo(made.raw["note"], err=True)
-    if made.raw.get("oldUntil"):
-        echo(f"The previous secret or URL is valid until {made.raw['oldUntil']}.", err=True)
+        if field in created.raw:
+            echo(f"{field:<8}{created.raw[field]}")
+    echo(created.raw["note"], err=True)
+    if created.raw.get("oldUntil"):
+        echo(f"The previous secret or URL is valid until {created.raw['oldUntil']}.", err=True)
     return None
 
 

@@ -51,8 +51,8 @@ from_input = click.option("--password-stdin", "from_input", is_flag=True, help="
 @remote
 async def create(api: Api, name: str, role: str, permissions: tuple[str, ...], from_input: bool) -> None:
     """Create a user with a password and a role in this namespace."""
-    made = await api.client.users.create(name, _password(from_input), role=role, permissions=permissions)
-    _told(api, made.raw, f"{name} may sign in now, as {role}.")
+    user = await api.client.users.create(name, _password(from_input), role=role, permissions=permissions)
+    _told(api, user.raw, f"{name} may sign in now, as {role}.")
 
 
 COLUMNS: list[Column] = [
@@ -115,8 +115,8 @@ async def enable(api: Api, name: str) -> None:
 request(users, "users.delete", message("Deleted {name}.", deleted=True), examples=("horae users delete ada",))
 
 
-def _told(api: Api, document: dict[str, Any], said: str) -> None:
+def _told(api: Api, document: dict[str, Any], sentence: str) -> None:
     if api.out.is_for_people:
-        api.out.say(said)
+        api.out.say(sentence)
     else:
         api.out.document(document)

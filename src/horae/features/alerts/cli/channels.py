@@ -32,9 +32,9 @@ def channels() -> None:
 @remote
 async def put(api: Api, name: str, file: str | None, **options: Any) -> None:
     """Create a channel, or replace its definition; secret fields that are not given stay unchanged."""
-    said = given_by(CHANNEL, options)
-    said |= _server(said["host"]) if "host" in said else {}
-    document = {**({} if file is None else read_one(file, "channel")), **CHANNEL.kind_of(said), **said}
+    fields = given_by(CHANNEL, options)
+    fields |= _server(fields["host"]) if "host" in fields else {}
+    document = {**({} if file is None else read_one(file, "channel")), **CHANNEL.kind_of(fields), **fields}
     done = await api.client.alerts.channels.put(name, document)
     if not api.out.is_for_people:
         return api.out.document(done.raw)

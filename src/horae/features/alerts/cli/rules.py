@@ -33,8 +33,8 @@ async def put(api: Api, name: str, file: str | None, **options: Any) -> None:
     done = await api.client.alerts.rules.put(name, document)
     if not api.out.is_for_people:
         return api.out.document(done.raw)
-    told = ", ".join(done.raw["channels"]) or "no channel: name one with --channel"
-    return api.out.say(f"Rule {name} is at version {done.version}; it notifies {told}.")
+    channels = ", ".join(done.raw["channels"]) or "no channel: name one with --channel"
+    return api.out.say(f"Rule {name} is at version {done.version}; it notifies {channels}.")
 
 
 COLUMNS: list[Column] = [

@@ -91,8 +91,8 @@ async def show(api: Api, execution: str) -> None:
     if found.execution.error and found.execution.error.traceback:
         echo(f"\n{found.execution.error.traceback.rstrip()}")
     for one in found.steps:
-        said = "" if one.error is None else f": {one.error.message or one.error.type}"
-        echo(f'Step "{one.step}" failed{said}' + (f" ({one.execution_id})" if one.execution_id else ""))
+        reason = "" if one.error is None else f": {one.error.message or one.error.type}"
+        echo(f'Step "{one.step}" failed{reason}' + (f" ({one.execution_id})" if one.execution_id else ""))
     return None
 
 
@@ -184,12 +184,12 @@ async def _count(api: Api, filters: dict[str, Any]) -> tuple[int, bool]:
 
 
 def _tell(api: Api, verb: str, done: list[BulkResult]) -> None:
-    made = [execution for bulk in done for execution in bulk.execution_ids]
+    execution_ids = [execution for bulk in done for execution in bulk.execution_ids]
     summary = {
         "matched": sum(bulk.matched for bulk in done),
         "done": sum(bulk.done for bulk in done),
         "skipped": sum(bulk.skipped for bulk in done),
-        "executionIds": made,
+        "executionIds": execution_ids,
         "notes": [note for bulk in done for note in bulk.notes],
     }
     if not api.out.is_for_people:
@@ -197,6 +197,6 @@ def _tell(api: Api, verb: str, done: list[BulkResult]) -> None:
     past = "Retried" if verb == "retry" else "Discarded"
     skipped = f", skipped {summary['skipped']}" if summary["skipped"] else ""
     api.out.say(f"{past} {summary['done']}{skipped}.")
-    for line in [*made[:10], *(["..."] if len(made) > 10 else []), *map(str, summary["notes"])]:  # type: ignore[call-overload]
+    for line in [*execution_ids[:10], *(["..."] if len(execution_ids) > 10 else []), *map(str, summary["notes"])]:  # type: ignore[call-overload]
         api.out.say(line)
     return None
