@@ -183,7 +183,7 @@ async def test_the_same_reason_again_moves_the_end(world: World):
 
 
 async def test_the_number_of_holds_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(holds, "MOST", 2)
+    monkeypatch.setattr(holds, "MAX_HOLDS", 2)
     job = await world.job()
     for reason in ("a", "b"):
         await opened(world, job, reason=reason)

@@ -211,7 +211,7 @@ async def test_slices_are_split_and_moved_to_the_lanes_of_their_shares_and_back(
 
 
 async def test_a_reranking_reads_a_bounded_number_of_items(world: World, monkeypatch):
-    monkeypatch.setattr(queues, "MOST_ITEMS", 5)
+    monkeypatch.setattr(queues, "MAX_ITEMS", 5)
     job = await world.job()
     parcels = [await world.parcel(job, 4) for _ in range(3)]
     leads = RankLeads(lambda queue: FairPolicy(by="${params.i < 2 ? 'low' : 'high'}"))
