@@ -202,7 +202,7 @@ async def test_a_day_with_many_rows_to_keep_stays_without_the_others(
     postgres_driver: Driver, env: Env, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ):
     driver, now = postgres_driver, clock.now()
-    monkeypatch.setattr(partitions, "MOST_KEPT", 1)
+    monkeypatch.setattr(partitions, "MAX_KEPT", 1)
     await driver.ensure_partitions(now)
     retention = Retention(2 * DAY, {2: {"success": 9 * DAY}})
     kept = {await finished(driver, env, now, namespace=2) for _ in range(2)}
