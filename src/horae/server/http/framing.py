@@ -18,7 +18,7 @@ MOST_CHUNK_LINE = 256  # bytes of a chunk's size and extensions
 MOST_EXCESS = 16 * 1024  # bytes by which the framing of chunks may exceed its allowance
 CRLF = b"\r\n"
 
-# The part of a request that comes next: its head, its content, a chunk's size, a chunk's content, trailers.
+# The next part of a request: its head, its content, a chunk's size, a chunk's content, trailers.
 HEAD, CONTENT, FIRST_CHUNK, CHUNK, NEXT_CHUNK, TRAILERS = range(6)
 
 _LINE = re.compile(rb"(" + TOKEN + rb"{1,32}) ([!\"$-~]+) HTTP/(\d\.\d)\r\n")

@@ -46,7 +46,7 @@ class StreamedFile(Response):
         try:
             await self.start(send, (b"content-type", self.kind), (b"content-length", b"%d" % self._size))
             async for piece in self._pieces:
-                await asyncio.sleep(0)  # pieces may come without waiting: others, and `gone`, have their turn
+                await asyncio.sleep(0)  # pieces may arrive without waiting: let other tasks, and `gone`, run
                 if gone.done():
                     return
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -69,7 +69,7 @@ class StreamedText(Response):
         try:
             await self.start(send, (b"content-type", self.kind))
             async for piece in self._pieces:
-                await asyncio.sleep(0)  # pieces may come without waiting: others, and `gone`, have their turn
+                await asyncio.sleep(0)  # pieces may arrive without waiting: let other tasks, and `gone`, run
                 if gone.done():
                     return
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
