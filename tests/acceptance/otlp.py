@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 
-class Told(Struct, frozen=True):
+class ReceivedSpan(Struct, frozen=True):
     """A span as it arrived."""
 
     service: str
@@ -34,10 +34,10 @@ class Collector:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.spans: list[Told] = []
+        self.spans: list[ReceivedSpan] = []
         self.calls: list[dict[str, str]] = []
 
-    def of(self, trace: str) -> dict[str, Told]:
+    def spans_of(self, trace: str) -> dict[str, ReceivedSpan]:
         """Return the spans of a trace by name."""
         return {span.name: span for span in self.spans if span.trace == trace}
 
@@ -46,12 +46,12 @@ class Collector:
         for resource in request.resource_spans:
             service = {a.key: a.value.string_value for a in resource.resource.attributes}["service.name"]
             for scope in resource.scope_spans:
-                self.spans += [_told(service, span) for span in scope.spans]
+                self.spans += [_span(service, span) for span in scope.spans]
 
 
-def _told(service: str, span) -> Told:
+def _span(service: str, span) -> ReceivedSpan:
     values = {a.key: a.value.string_value or a.value.int_value for a in span.attributes}
-    return Told(
+    return ReceivedSpan(
         service, span.name, span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex(),
         span.start_time_unix_nano, span.end_time_unix_nano, values, span.status.code == 2, span.trace_state,
         [{"name": e.name, **{a.key: a.value.string_value for a in e.attributes}} for e in span.events],

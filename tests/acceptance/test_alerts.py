@@ -30,7 +30,7 @@ class Site(ThreadingHTTPServer):
         self.is_open, self.heard = True, []
         super().__init__(("127.0.0.1", 0), Receive)
 
-    def of(self, kind: str) -> list[tuple[str, dict[str, Any], bool]]:
+    def received(self, kind: str) -> list[tuple[str, dict[str, Any], bool]]:
         """Return the received events of a kind: id, data, and whether each was accepted."""
         return [(id, body["data"], taken) for id, body, taken in self.heard if body["type"] == f"alert.{kind}"]
 
@@ -110,14 +110,14 @@ def start(fleet: Fleet, name: str) -> str:
     return fleet.add_server(name, HORAE_SECRET_KEY=key)
 
 
-def told(fleet: Fleet, server: str) -> dict[str, Any]:
+def delivery_states(fleet: Fleet, server: str) -> dict[str, Any]:
     """Return the delivery states of the firing alert, by channel."""
     (alert,) = fleet.get("/alerts?state=firing", server=server)["items"] or [{"deliveries": []}]
     usual = {"ops": {"lastError": "", "state": ""}}
     return usual | {one["channel"]: {**one, "lastError": one["lastError"] or ""} for one in alert["deliveries"]}
 
 
-def looked(fleet: Fleet, check: Callable[[], Any]) -> None:
+def wait_for_evaluation(fleet: Fleet, check: Callable[[], Any]) -> None:
     """Wait for the result of an evaluation of the rules; a changed rule is evaluated at once."""
     revisions = count(1)
 
@@ -142,21 +142,21 @@ def test_alerts_are_delivered_although_servers_are_killed(pg_fleet: Fleet, site:
     (tried,) = fleet.post("/alert-channels/mail/test")["deliveries"]
     assert (tried["state"], post.mails[0]["subject"]) == ("delivered", "[TEST] test: test")
 
-    looked(fleet, lambda: site.of("firing") and len(post.mails) == 2)
-    assert site.of("firing")[0][1]["subject"] == "default"
+    wait_for_evaluation(fleet, lambda: site.received("firing") and len(post.mails) == 2)
+    assert site.received("firing")[0][1]["subject"] == "default"
     assert "default: the next execution has been queued for" in post.mails[1].get_payload()
     fleet.post(f"/executions/{first}/cancel")
-    looked(fleet, lambda: site.of("recovered") and len(post.mails) == 3)
+    wait_for_evaluation(fleet, lambda: site.received("recovered") and len(post.mails) == 3)
     assert post.mails[2]["subject"] == "[RECOVERED] default: old"
 
     site.is_open = False
     fleet.submit("report")
-    looked(fleet, lambda: "503" in told(fleet, "a")["ops"]["lastError"])
+    wait_for_evaluation(fleet, lambda: "503" in delivery_states(fleet, "a")["ops"]["lastError"])
     fleet.servers["a"].kill()
     site.is_open = True
     start(fleet, "b")
-    eventually_sync(lambda: site.of("firing")[-1][2], within=60)
-    ids = [id for id, *_ in site.of("firing")]
+    eventually_sync(lambda: site.received("firing")[-1][2], within=60)
+    ids = [id for id, *_ in site.received("firing")]
     assert len(set(ids)) == 2
     assert ids[-1] == ids[1], "it is known by its id, however often it comes"
-    eventually_sync(lambda: told(fleet, "b")["ops"]["state"] == "delivered", within=60)
+    eventually_sync(lambda: delivery_states(fleet, "b")["ops"]["state"] == "delivered", within=60)

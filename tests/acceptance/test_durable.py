@@ -53,9 +53,19 @@ def test_every_effect_happens_once_although_each_step_is_killed(fleet):
             fleet.post(f"/executions/{id}/signals", {"name": "go", "payload": {"by": "ada"}})
             continue
         eventually_sync(lambda id=id: fleet.execution(id)["reason"] == "signal", within=40)
-        told = [sys.executable, "-m", "horae.cli.main", "executions", "signal", id, "go", "--payload", '{"by": "ada"}']
+        command = [
+            sys.executable,
+            "-m",
+            "horae.cli.main",
+            "executions",
+            "signal",
+            id,
+            "go",
+            "--payload",
+            '{"by": "ada"}',
+        ]
         env = {"HORAE_URL": fleet.urls["a"], "HORAE_KEY": KEY}
-        subprocess.run(told, check=True, env=env | {"PATH": "", "PYTHONPATH": ":".join(sys.path)})
+        subprocess.run(command, check=True, env=env | {"PATH": "", "PYTHONPATH": ":".join(sys.path)})
 
     for kill, (id, folder) in enumerate(runs):
         done = fleet.until(id, "success", "failed", within=60)

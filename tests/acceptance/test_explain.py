@@ -48,10 +48,10 @@ def test_each_reported_blocker_is_removed_and_the_execution_starts(fleet):
     fleet.post("/jobs/report/pause")
     id = fleet.submit("report")
 
-    told = explain(fleet, id)
-    assert gates(told) == ["paused", "held", "no-worker"]
-    assert told["blockers"][2]["details"]["lacking"] == ["gpu=a100"]
-    assert told["estimate"]["startsAt"] is None
+    explained = explain(fleet, id)
+    assert gates(explained) == ["paused", "held", "no-worker"]
+    assert explained["blockers"][2]["details"]["lacking"] == ["gpu=a100"]
+    assert explained["estimate"]["startsAt"] is None
     assert gates(explain(fleet, "report")) == ["paused", "held", "no-worker", "no-trigger"]
 
     fleet.post("/jobs/report/resume")

@@ -32,14 +32,14 @@ def test_a_command_finds_no_key_in_its_parent_processes(tmp_path: Path):
         fleet.post("/jobs", {"name": "look", "command": {"shell": LOOK}})
         id = fleet.submit("look")
         assert fleet.until(id, "success", "failed")["status"] == "success"
-        told = [line["text"] for line in fleet.get(f"/executions/{id}/logs?limit=1000")["items"]]
+        environments = [line["text"] for line in fleet.get(f"/executions/{id}/logs?limit=1000")["items"]]
         server = Path(f"/proc/{fleet.servers['s'].pid}/environ").read_bytes()
     finally:
         fleet.close()
 
-    assert f"process {worker.pid}" in told
-    assert any(line.startswith("PATH=") for line in told)
-    assert [line for line in told if KEY in line or PASSWORD in line] == []
+    assert f"process {worker.pid}" in environments
+    assert any(line.startswith("PATH=") for line in environments)
+    assert [line for line in environments if KEY in line or PASSWORD in line] == []
     assert KEY.encode() not in server
 
 

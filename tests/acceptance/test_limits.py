@@ -48,10 +48,10 @@ class Observer:
 
 def test_limits(fleet, tmp_path):
     by_key(fleet, tmp_path)
-    of_the_job(fleet, tmp_path)
+    limit_of_job(fleet, tmp_path)
     sequence(fleet, tmp_path)
-    of_the_queue(fleet, tmp_path)
-    of_the_namespace(fleet, tmp_path)
+    limit_of_queue(fleet, tmp_path)
+    limit_of_namespace(fleet, tmp_path)
     rate(fleet, tmp_path)
     changed_live(fleet)
     refused(fleet)
@@ -65,7 +65,7 @@ def by_key(fleet, path):
     assert most["b"] <= 2
 
 
-def of_the_job(fleet, path):
+def limit_of_job(fleet, path):
     assert Observer(fleet, path, "narrow", concurrency=1).submit(*"abcdef").most()["all"] == 1
 
 
@@ -77,7 +77,7 @@ def sequence(fleet, path):
     assert seen.most()["all"] == 1
 
 
-def of_the_queue(fleet, path):
+def limit_of_queue(fleet, path):
     """Check that a queue runs one execution at a time, or in the order in which one server receives them."""
     assert horae(fleet, "queues", "set", "default", "--concurrency", "1")["concurrency"] == 1
     assert Observer(fleet, path, "shared").submit(*"abcdef").most()["all"] == 1
@@ -87,7 +87,7 @@ def of_the_queue(fleet, path):
     assert not fleet.request("PATCH", "/queues/default", {"sequence": None}).json().get("sequence")
 
 
-def of_the_namespace(fleet, path):
+def limit_of_namespace(fleet, path):
     horae(fleet, "namespaces", "quota", "--running", "1")
     assert Observer(fleet, path, "tenant").submit(*"abcd").most()["all"] == 1
     fleet.request("PUT", "/namespaces/default/quota", {})
@@ -118,8 +118,8 @@ def changed_live(fleet):
     second = fleet.submit("live")
     fleet.submit("live")
     assert states(fleet, "live") == {"queued": 1, "waiting": 2}
-    (told,) = [one for one in fleet.get(f"/executions/{second}/explain")["blockers"] if one["gate"] == "limit"]
-    assert told["details"]["holders"] == [first]
+    (blocker,) = [one for one in fleet.get(f"/executions/{second}/explain")["blockers"] if one["gate"] == "limit"]
+    assert blocker["details"]["holders"] == [first]
     assert fleet.request("PATCH", "/jobs/live", {"concurrency": 2}).status_code == 200
     eventually_sync(lambda: states(fleet, "live") == {"queued": 2, "waiting": 1})
     fleet.post(f"/executions/{first}/cancel")

@@ -34,15 +34,15 @@ def on_terminal(fleet: Fleet, args: list[str]) -> str:
     argv = [sys.executable, "-m", "horae.cli.main", *args]
     running = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=its, stderr=its, env=env, cwd=fleet.folder)
     os.close(its)
-    told = b""
+    output = b""
     try:
         while piece := os.read(ours, 65_536):
-            told += piece
+            output += piece
     except OSError:  # the other end is closed
         pass
     os.close(ours)
     running.wait(30)
-    return told.decode().replace("\r\n", "\n")
+    return output.decode().replace("\r\n", "\n")
 
 
 @pytest.fixture(scope="module")

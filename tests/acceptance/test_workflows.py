@@ -100,9 +100,9 @@ def large(fleet):
     assert done["status"] == "success"
     big, after = children(fleet, done["executionId"])
     assert fleet.get(f"/executions/{after['executionId']}")["params"] == {"n": 200_000}
-    told = fleet.get(f"/executions/{big['executionId']}")["result"]["$artifact"]
-    assert (told["size"], told["type"], len(told["sha256"])) == (200_011, "application/json", 64)
-    assert fleet.get(told["url"].removeprefix("/api/v1")) == {"text": "x" * 200_000}
+    artifact = fleet.get(f"/executions/{big['executionId']}")["result"]["$artifact"]
+    assert (artifact["size"], artifact["type"], len(artifact["sha256"])) == (200_011, "application/json", 64)
+    assert fleet.get(artifact["url"].removeprefix("/api/v1")) == {"text": "x" * 200_000}
 
 
 def looped(fleet):

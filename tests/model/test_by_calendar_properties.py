@@ -69,7 +69,7 @@ def expected(trigger, calendar, outside, begun, through):
     return fates
 
 
-def told(trigger, decisions):
+def dispositions(trigger, decisions):
     """Return the ledger's disposition of each nominal fire, and check that each is covered once."""
     fates = {}
     for decision in decisions:
@@ -113,7 +113,7 @@ def test_every_fire_has_the_disposition_found_by_brute_force(name, kind, outside
 
     through = done[-1].decided_through
     assert through >= times[-1]
-    assert told(trigger, done) == expected(trigger, calendar, outside, START, through)
+    assert dispositions(trigger, done) == expected(trigger, calendar, outside, START, through)
     ahead = list(nominal(trigger, times[-1], through))
     assert len(ahead) <= (outside == "advance")
 
@@ -146,7 +146,7 @@ def test_after_an_outage_the_misfire_policy_applies_and_all_fires_are_covered(na
     misfire = Misfire(policy=policy, most=3, within=2 * HOUR)
     rules = Rules(overlap="allow", misfire=misfire, calendars=(name,), outside=outside)
     done = steps(trigger, rules, calendar, [now])
-    fates = told(trigger, done)
+    fates = dispositions(trigger, done)
 
     assert sorted(fates) == list(nominal(trigger, START, max(now, done[-1].decided_through)))
     meant = expected(trigger, calendar, outside, START, max(fates, default=START))
@@ -229,5 +229,5 @@ def test_an_advanced_fire_respects_the_queue_limit():
         decision = decide_by_calendar(trigger, rules, calendar, START, now, 100, busy=bool(waiting), waiting=waiting)
         assert [run.disposition for run in decision.ledger] == ran
     skipping = Rules(calendars=("d",), outside="advance")
-    told = decide_by_calendar(trigger, skipping, calendar, START + 2 * MINUTE, now, 100).ledger
-    assert [run.disposition for run in told] == ["fired", "skipped-overlap"]
+    ledger = decide_by_calendar(trigger, skipping, calendar, START + 2 * MINUTE, now, 100).ledger
+    assert [run.disposition for run in ledger] == ["fired", "skipped-overlap"]

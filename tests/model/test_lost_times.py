@@ -41,7 +41,7 @@ def skipping(expression, zone=NEW_YORK, gap="skip", **more):
     return Cron(expression=expression, timezone=zone, dst_gap=gap, **more)
 
 
-def told(decision):
+def recorded(decision):
     return [(format_instant(run.first), run.disposition) for run in decision.ledger]
 
 
@@ -72,7 +72,7 @@ def lost(trigger, after, before, rules=ALL):
     ],
 )  # fmt: skip
 def test_the_ledger_records_lost_times(trigger, after, now, expected):
-    assert told(decide(trigger, ALL, parse_instant(after), parse_instant(now), 10)) == expected
+    assert recorded(decide(trigger, ALL, parse_instant(after), parse_instant(now), 10)) == expected
 
 
 def test_the_cause_names_the_wall_times_and_the_change():
@@ -89,7 +89,7 @@ def test_a_trigger_is_decided_when_lost_times_must_be_recorded():
     trigger = skipping("30 2 8 3 *")  # its next fire is a year away
     assert due_after(trigger, ALL, SPRING - DAY) == SPRING - 1
     met = decide(trigger, ALL, SPRING - DAY, SPRING - 1, 10)
-    assert told(met) == [("2026-03-08T06:59:59.999999Z", DISPOSITION)]
+    assert recorded(met) == [("2026-03-08T06:59:59.999999Z", DISPOSITION)]
     assert met.next_fire_at == parse_instant("2027-03-08T07:30:00Z")
     assert due_after(trigger, Rules(spread=HOUR, offset=7 * MINUTE), SPRING - DAY) == SPRING - 1 + 7 * MINUTE
 
@@ -134,13 +134,13 @@ def test_a_calendar_does_not_hide_lost_times():
     friday = decide_by_calendar(trigger, rules, work, SPRING - 12 * HOUR, SPRING - HOUR, 10)
     assert friday.next_fire_at == SPRING - 1
     sunday = decide_by_calendar(trigger, rules, work, SPRING - 12 * HOUR, SPRING, 10)
-    assert told(sunday) == [("2026-03-08T06:59:59.999999Z", DISPOSITION)]
+    assert recorded(sunday) == [("2026-03-08T06:59:59.999999Z", DISPOSITION)]
 
 
 def test_a_preview_mentions_lost_times_at_the_change():
     shown = preview(skipping("30 2 * * *"), Rules(), SPRING - 30 * HOUR, 3)
-    told = "clocks go forward by 1h at 2026-03-08T07:00:00Z, from 02:00 to 03:00"
-    assert [one.note for one in shown] == ["", f"{told}; 2026-03-08 02:30 did not exist and was skipped", ""]
+    change = "clocks go forward by 1h at 2026-03-08T07:00:00Z, from 02:00 to 03:00"
+    assert [one.note for one in shown] == ["", f"{change}; 2026-03-08 02:30 did not exist and was skipped", ""]
 
 
 # --- in every zone -------------------------------------------------------------------------------------------------
