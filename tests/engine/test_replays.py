@@ -37,7 +37,7 @@ async def stage(world: World):
     await submits.submitter.close()
 
 
-async def test_what_matches_runs_again_at_its_pace(stage: Stage, world: World):
+async def test_matching_letters_are_run_again_at_the_given_pace(stage: Stage, world: World):
     job, other = await world.job("a"), await world.job("b")
     await fail(world, job, 25)
     await fail(world, other, 2)
@@ -59,7 +59,7 @@ async def test_what_matches_runs_again_at_its_pace(stage: Stage, world: World):
     assert len({one.retry_of for one in page.items}) == 25
 
 
-async def test_what_fails_again_is_not_run_again_by_the_same_replay(stage: Stage, world: World):
+async def test_a_replay_does_not_repeat_a_failed_rerun(stage: Stage, world: World):
     job = await world.job("a")
     await fail(world, job, 3)
     made = await stage.replays.create(NAMESPACE, rate="1/1s")
@@ -93,7 +93,7 @@ async def test_a_server_that_dies_loses_and_doubles_nothing(stage: Stage, world:
     assert (await stage.letters.list(NAMESPACE)).items == []
 
 
-async def test_what_is_refused_for_now_is_asked_for_again(stage: Stage, world: World):
+async def test_a_temporarily_refused_rerun_is_repeated(stage: Stage, world: World):
     await fail(world, await world.job("a"), 2)
     made = await stage.replays.create(NAMESPACE)
     stage.submits.refuses = OverQuota("Too many are queued.")
@@ -123,7 +123,7 @@ async def test_it_is_paused_resumed_and_cancelled(stage: Stage, world: World):
     assert [one.replay_id for one in page.items] == [made.replay_id]
 
 
-async def test_what_cannot_run_is_passed_over_with_the_reason(stage: Stage, world: World):
+async def test_letters_that_cannot_run_are_skipped_with_the_reason(stage: Stage, world: World):
     job = await world.job("a")
     await fail(world, job, 2)
     await world.do("UPDATE jobs SET state = 'deleted' WHERE id = $1", job.id)
