@@ -130,12 +130,10 @@ class PostgresSource:
 
 @contextmanager
 def sources(store: str | None, env: Env, settings: Mapping[str, str] | None = None) -> Iterator[list[Source]]:
-    """Yield the sources to measure:
+    """Yield the sources to measure.
 
-    the place of a URL, or SQLite and, if its wheel is installed, a PostgreSQL of our own.
-
-    A URL without a place, `sqlite://` or `postgresql://`, selects that kind only. `settings` apply to a PostgreSQL of
-    our own.
+    These are the place of a URL, or SQLite and, if its wheel is installed, a PostgreSQL of our own. A URL without a
+    place, `sqlite://` or `postgresql://`, selects that kind only. `settings` apply to a PostgreSQL of our own.
     """
     if store is not None and store != OWN_POSTGRES:
         yield [_source(store, env)]

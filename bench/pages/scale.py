@@ -1,9 +1,8 @@
-"""Generation of docs/SCALE.md:
+"""Generation of docs/SCALE.md with figures for planning growth.
 
-`make scale`, that is `python -m bench.pages.scale FILE`, with figures for planning growth.
-
-The output of each command is stored as JSON lines beside the page, so that `--only PART` measures one part again and
-`--only none` writes the page from stored output.
+`make scale`, that is `python -m bench.pages.scale FILE`, writes the page. The output of each command is stored as JSON
+lines beside the page, so that `--only PART` measures one part again and `--only none` writes the page from stored
+output.
 """
 
 import argparse

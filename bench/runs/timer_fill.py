@@ -197,10 +197,7 @@ def herd(count: int, at: Instant) -> Iterator[NamedTrigger]:
 
 
 def cost_of_next() -> dict[str, float]:
-    """Return the microseconds to compute the next fire:
-
-    in sequence for one expression, and of many similar triggers.
-    """
+    """Return the microseconds to compute the next fire, of one expression in sequence and of many similar triggers."""
     begun = 1_794_700_800 * SECOND
     common = [
         Cron(expression=text, timezone="Europe/Paris") for text in ("*/5 * * * *", "0 9 * * MON-FRI", "30 1 * * *")

@@ -1,6 +1,6 @@
-"""Runs of `python -m bench timers`:
+"""Runs of `python -m bench timers`.
 
-triggers are written, servers fire them, and the results are read from the store.
+Triggers are written, servers fire them, and the results are read from the store.
 """
 
 import asyncio

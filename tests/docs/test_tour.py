@@ -1,4 +1,4 @@
-"""README.md's tour, as somebody follows it: its commands are run as they stand there."""
+"""The tour of README.md, as a user follows it: its commands are run unchanged."""
 
 import json
 import re

@@ -1,6 +1,6 @@
-"""The first visit after `make up`:
+"""The first visit after `make up`.
 
-the demo runs, a failure is retried, the palette searches, the schedule shows fires.
+The demo runs, a failure is retried, the palette searches, the schedule shows fires.
 """
 
 import re

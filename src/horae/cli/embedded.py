@@ -97,9 +97,9 @@ async def embedded_worker(node: ServerNode, settings: Settings, registry: Combin
 
 
 async def _end_previous_session(node: ServerNode, name: str) -> None:
-    """Mark the session of an earlier embedded worker as lost:
+    """Mark the session of an earlier embedded worker as lost.
 
-    it ended with its process, so waiting for its timeout is useless.
+    It ended with its process, so there is no need to wait for its timeout.
     """
     for session in await node.store.sessions(DEFAULT_NAMESPACE, node.env.now()):
         if session.worker == name and session.state in ("live", "draining"):

@@ -1,6 +1,6 @@
-"""Click commands and groups as Horae uses them:
+"""Click commands and groups as Horae uses them.
 
-groups that import their commands late, and examples below every help text.
+Groups import their commands late, and every help text ends with examples.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

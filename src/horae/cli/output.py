@@ -20,9 +20,9 @@ Column = tuple[str, str | Callable[[Any], Any]]  # a heading, and a key or a fun
 
 
 class Age(str):
-    """The key of a time that a table shows relative to now:
+    """The key of a time that a table shows relative to now, such as "2m ago".
 
-    "2m ago". A dotted key, "execution.completedAt", reads a nested object.
+    A dotted key, such as "execution.completedAt", reads a nested object.
     """
 
 

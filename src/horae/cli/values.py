@@ -56,9 +56,9 @@ def read_json(text: str, flag: str) -> Any:
 
 
 def read_documents(path: str) -> list[dict[str, Any]]:
-    """Return the definitions in a YAML or JSON file (`-` is stdin):
+    """Return the definitions in a YAML or JSON file (`-` is stdin).
 
-    one, a list, several documents, or a list under `jobs`.
+    The file contains one definition, a list, several documents, or a list under `jobs`.
     """
     found = [job for document in _load(path) for job in _named(document, "jobs", path)]
     if not found:

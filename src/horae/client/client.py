@@ -164,9 +164,9 @@ class Client:
                 yield StreamEvent.of({"kind": event.event, **document})
 
     async def overview(self, since: datetime | str | None = None, until: datetime | str | None = None) -> OverviewInfo:
-        """Read a namespace's overview:
+        """Read the overview of a namespace.
 
-        waiting and running work now, and the results of the last hour or another window.
+        It has waiting and running work now, and the results of the last hour or of another window.
         """
         return OverviewInfo.of(await self._caller.get(path_of("overview"), window(since, until)))
 

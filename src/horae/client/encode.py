@@ -1,6 +1,6 @@
-"""JSON of Python values:
+"""JSON of Python values.
 
-everything that msgspec supports (dataclasses, dates, UUIDs, enums, sets, ...), and pydantic models.
+All types that msgspec supports (dataclasses, dates, UUIDs, enums, sets, ...) and pydantic models are converted.
 """
 
 from collections.abc import Mapping

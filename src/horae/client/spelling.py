@@ -101,9 +101,9 @@ def process_limits(limits: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def policy(retry: Any, wanted: str = "a list of delays or a mapping") -> Any:
-    """Return a retry policy in the form of definitions:
+    """Return a retry policy in the form of definitions.
 
-    a list of delays, or an object with rules; these may be exceptions.
+    It is a list of delays, or an object with rules, which may be exception classes.
     """
     if retry is None:
         return None

@@ -1,6 +1,6 @@
-"""`horae report`:
+"""`horae report`: report progress, a heartbeat, a checkpoint or a result of a running command.
 
-reports of a running command (progress, heartbeat, checkpoint, result), as lines in HORAE_OUTPUT's file.
+The reports are lines in the file that HORAE_OUTPUT names.
 """
 
 import os

@@ -75,9 +75,9 @@ def _drain(process: asyncio.subprocess.Process) -> None:
 
 
 class CommandPool:
-    """Workers elsewhere:
+    """Workers elsewhere, added by one command and removed by another.
 
-    one command adds workers, another removes them. HORAE_WORKERS and HORAE_DESIRED give the numbers.
+    HORAE_WORKERS and HORAE_DESIRED contain the present and the desired number.
     """
 
     def __init__(self, up: str, down: str) -> None:

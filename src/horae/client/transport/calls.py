@@ -208,9 +208,9 @@ class Resource:
 
 
 def _is_later(reply: ApiResponse, call: ApiRequest, tries: int) -> bool:
-    """Tell whether to retry after an answer:
+    """Tell whether to retry after an answer.
 
-    a busy server, a proxy without its server, or our own unfinished first attempt.
+    Retry when the server is busy, when a proxy cannot reach it, or when it is still processing our first attempt.
     """
     if reply.status in (429, 503):
         return True

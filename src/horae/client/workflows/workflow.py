@@ -222,9 +222,9 @@ def _option(name: str, value: Any, node: StepNode) -> Any:
 
 
 def _undo(value: Any, node: StepNode) -> Any:
-    """Return the undo of a step:
+    """Return the undo of a step in the form of a definition.
 
-    a job, or a function that calls one with the result of the step or of a mapped item.
+    It is a job, or a function that calls one with the result of the step or of a mapped item.
     """
     if hasattr(value, "signature"):
         return {"job": value.name}

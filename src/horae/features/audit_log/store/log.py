@@ -1,6 +1,6 @@
-"""The audit log's scripts:
+"""Scripts of the audit log.
 
-rows are appended under one lock, so each row follows the previous one; no script changes a row.
+Rows are appended under one lock, so each row follows the previous one; no script changes a row.
 """
 
 from collections.abc import Callable, Sequence
