@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from horae.cli.definitions.definition import editable
-from horae.cli.flags import flag_of
+from horae.cli.option_errors import flag_of
 from horae.client.transport.transport import ApiResponse
 from horae.errors import BadInput, Conflict, NotFound
 from horae.model.definitions.job import JOB as JOB_TABLE

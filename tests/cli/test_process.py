@@ -9,7 +9,7 @@ import stat
 import pytest
 
 from horae.cli.apps import load_app
-from horae.cli.firstkey import ensure_key, make_folder, write_private
+from horae.cli.first_key import ensure_key, make_folder, write_private
 from horae.cli.fleet.worker import NoFunctions, unserved_warning, worker_settings
 from horae.cli.installation.serving import with_reachable_url
 from horae.cli.process import StopSignals, run_until_stopped, signals, unless_aborted

@@ -6,7 +6,7 @@ from typing import get_overloads
 
 import pytest
 
-from horae.client.submission import OF_CALLS, OF_MANY, OF_ONE, described
+from horae.client.submission_options import OF_CALLS, OF_MANY, OF_ONE, described
 from horae.client.submitting import SubmitMethod
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ import pytest
 import horae
 from horae.client.client import Client
 from horae.client.options import JobOptions
-from horae.client.submission import OF_CALLS
+from horae.client.submission_options import OF_CALLS
 from horae.worker.code.context import AttemptFacts, Context, SyncContext
 from tests.docs.folder import Folder
 from tests.docs.pages import ROOT, blocks, section

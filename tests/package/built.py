@@ -78,9 +78,9 @@ class Environment:
         return run([sys.executable, "-m", "pip", "--python", self.bin / "python", "-q", *arguments])
 
     def give(self, found: Distribution) -> None:
-        """Install a distribution of the present environment by links:
+        """Install a distribution of the present environment by links.
 
-        to its packages, or to files of shared namespaces.
+        The links point to its packages, or to files of shared namespaces.
         """
         files = [file for file in found.files or () if ".." not in file.parts]
         whole = {file.parts[0] for file in files if file.parts[1:] == ("__init__.py",)}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from horae.cli.firstkey import make_folder
+from horae.cli.first_key import make_folder
 from horae.engine.storage.folder import Folder
 from horae.env import system_env
 from horae.store.copying.backup import backup, restore

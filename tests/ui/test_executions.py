@@ -270,7 +270,7 @@ async def test_five_hundred_steps_are_few_groups(page, site, run, ended):
     await ended(id)
     answers = iter([True])
     await page.route("**/dagre.js", lambda route: route.abort() if next(answers, False) else route.continue_())
-    await page.goto(f"{site.url}/ui/executions/{id}")  # what places the steps cannot be loaded at first
+    await page.goto(f"{site.url}/ui/executions/{id}")  # the module that places the steps cannot be loaded at first
     nodes = page.get_by_role("group", name="The steps of many-steps").get_by_role("button")
     await expect(nodes).to_have_count(5)
     await nodes.first.click()
@@ -333,7 +333,7 @@ async def test_a_search_of_a_followed_log_starts_at_its_end(page, site, run):
     await expect(page.get_by_text("500 or more of 3,000 lines")).to_be_visible()
     await lines.evaluate("box => { box.scrollTop = 0; }")
     await expect(page.get_by_text("1,000 or more of 3,000 lines")).to_be_visible()
-    await expect(lines.get_by_text("line 2501", exact=True)).to_be_in_viewport()  # what is read stays where it is
+    await expect(lines.get_by_text("line 2501", exact=True)).to_be_in_viewport()  # the visible lines do not move
     await page.get_by_label("Search the log").fill("re:(")
     await expect(page.get_by_role("alert")).to_contain_text("close its brackets")
     forgive(page, 400)

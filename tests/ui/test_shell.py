@@ -219,7 +219,7 @@ async def test_a_user_who_signs_in_again_returns_to_the_same_page(page, site):
     asked = page.get_by_role("dialog", name="Do it as bob?")
     await asked.get_by_role("button", name="Leave it").click()
     await expect(page.get_by_role("dialog", name="New rule")).to_contain_text("It was not done.")
-    await expect(page.get_by_label("Name", exact=True)).to_have_value("another")  # what was typed
+    await expect(page.get_by_label("Name", exact=True)).to_have_value("another")  # the typed text
     await expect(page.get_by_role("button", name="signed in as")).to_contain_text("bob")
     assert rules() == [RULE]
     forgive(page, 401)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from horae.client.submission import OF_MANY, OF_ONE
+from horae.client.submission_options import OF_MANY, OF_ONE
 from horae.model.admission.queue import QUEUE
 from horae.model.admission.quota import QUOTA
 from horae.model.definitions.job import JOB

@@ -46,7 +46,7 @@ def _python() -> Check:
 def _variables() -> Check:
     strange = sorted(filter(is_unknown, os.environ))
     if not strange:
-        return Check("settings", "ok", "read; `horae config show --origin` tells where each comes from")
+        return Check("settings", "ok", "read; `horae config show --origin` shows their origins")
     meant = "".join(
         f" Did you mean {right} instead of {name}?" for name, right in sorted(misspelled(os.environ).items())
     )

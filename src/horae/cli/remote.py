@@ -53,7 +53,9 @@ def config_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def page_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that select a page of a list; a list with more items prints the --cursor to continue with."""
     command = click.option("--cursor", metavar="CURSOR", help="Continue where an earlier list ended.")(command)
-    limit = click.option("--limit", type=click.IntRange(1, 1000), metavar="N", help="At most so many; 50 otherwise.")
+    limit = click.option(
+        "--limit", type=click.IntRange(1, 1000), metavar="N", help="The most items per page; 50 by default."
+    )
     return limit(command)
 
 

@@ -87,7 +87,7 @@ class AppJob(Submittable[Callable[P, R]], Generic[P, R]):
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
-    # A workflow calls it without the context, and the returned value stands for the result.
+    # A workflow calls it without the context; the returned value represents the result.
     @overload
     def __call__(
         self: "Submittable[Callable[Concatenate[Context, Q], Coroutine[Any, Any, Any]]]",

@@ -21,7 +21,7 @@ from horae.client.local import chosen_namespace, resolve
 from horae.client.loops import FORK_LOCK
 from horae.client.options import BulkOptions, SubmitOptions
 from horae.client.resources import AuditResource, ClockResource, DeadLettersResource, ServersResource, WorkersResource
-from horae.client.submission import OF_MANY, OF_ONE, described
+from horae.client.submission_options import OF_MANY, OF_ONE, described
 from horae.client.transport.calls import Caller, RequestRetryPolicy, Resource, path_of
 from horae.client.transport.http import HttpClientTransport
 from horae.client.transport.sse import events

@@ -10,7 +10,7 @@ from msgspec import NODEFAULT
 
 from horae.client.options import BulkOptions
 from horae.client.places import caller
-from horae.client.submission import OF_CALLS
+from horae.client.submission_options import OF_CALLS
 from horae.client.views import ExecutionInfo, SubmittedItem
 from horae.model.definitions.function_signature import Signature
 from horae.model.executions.job_exceptions import Span

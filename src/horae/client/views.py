@@ -108,7 +108,7 @@ class ExecutionInfo(ApiDocument, frozen=True, kw_only=True):
     rerun_of: str | None = None
     tags: dict[str, str] = {}
     key: str | None = None
-    origin: str | None = None  # what created it: submit, trigger, fire, dependency, ...
+    origin: str | None = None  # its creator: submit, trigger, fire, dependency, ...
     interval: IntervalInfo | None = None  # its data interval
     upstream: list[str] = []  # the executions that caused its start
     fire_at: datetime | None = None  # its nominal fire time
@@ -118,7 +118,7 @@ class ExecutionInfo(ApiDocument, frozen=True, kw_only=True):
     note: str | None = None  # and the dependencies it waits for
     reason: str | None = None
     next_attempt_at: datetime | None = None
-    hint: str | None = None  # what a user can do if it cannot go on by itself
+    hint: str | None = None  # a remedy if it needs a user's action
 
     @property
     def id(self) -> str:

@@ -5,10 +5,10 @@ from typing import Any
 import click
 
 from horae.cli.admission.queue_policy import definition_of, definition_options
-from horae.cli.asking import confirm
 from horae.cli.executions.waiting import in_time
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Column
+from horae.cli.prompts import confirm
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, request
 from horae.cli.terminal import echo

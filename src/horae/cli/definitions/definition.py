@@ -7,7 +7,7 @@ import click
 
 from horae.cli.executions import failing
 from horae.cli.fields import changes_of, option_of, unset_option, values_of, with_options
-from horae.cli.flags import flag_of, in_flags
+from horae.cli.option_errors import flag_of, in_flags
 from horae.cli.values import pairs, params, read_documents
 from horae.errors import BadInput
 from horae.model.definitions.job import JOB

@@ -4,18 +4,18 @@ from typing import Any
 
 import click
 
-from horae.cli.asking import confirm
 from horae.cli.definitions.definition import definition_options, editable, errors_in_flags, read_definition, unset
 from horae.cli.definitions.versions import COMMANDS, show_plan
 from horae.cli.executions.waiting import finish, show_hint, timeout_option
 from horae.cli.fields import option_of, values_of, with_options
 from horae.cli.lazy import ExtensibleGroup
 from horae.cli.output import Age, Column, as_yaml
+from horae.cli.prompts import confirm
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, message, request
 from horae.cli.values import params as read_params
 from horae.cli.workflows.grid import grid
-from horae.client.submission import OF_ONE
+from horae.client.submission_options import OF_ONE
 from horae.errors import BadInput, NotFound
 from horae.feature import installed, load
 from horae.model.documents import yaml_text

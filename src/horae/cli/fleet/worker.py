@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from horae.cli.definitions.offers import worker_options
+from horae.cli.definitions.worker_options import worker_options
 from horae.cli.lazy import HoraeCommand
 from horae.cli.remote import config_option
 from horae.cli.terminal import echo
@@ -140,7 +140,7 @@ async def enrolled(settings: "Settings", urls: list[str]) -> str:
 
     Empty without either, or when another key is set.
     """
-    from horae.cli.firstkey import make_folder, write_private
+    from horae.cli.first_key import make_folder, write_private
     from horae.client.client import Client
     from horae.client.local import read_key
     from horae.client.transport.http import HttpClientTransport

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from horae.cli.asking import confirm
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Printer
+from horae.cli.prompts import confirm
 from horae.cli.remote import CliOverrides, config_option, output_option
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ def server(only: tuple[str, ...], config: Path | None, **flags: Any) -> None:
 
 
 async def _serve(settings: Any, parts: tuple[str, ...]) -> None:
-    from horae.cli.firstkey import ensure_key
+    from horae.cli.first_key import ensure_key
     from horae.cli.installation.serving import listen, open_node, warn_without_tls
     from horae.cli.process import signals, unless_aborted
     from horae.config.show import masked

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from horae.cli.firstkey import make_folder
+from horae.cli.first_key import make_folder
 from horae.cli.process import tune_garbage_collector
 from horae.cli.terminal import echo
 from horae.config.build import connections, engine_settings

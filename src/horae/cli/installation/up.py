@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from horae.cli.definitions.offers import worker_options
+from horae.cli.definitions.worker_options import worker_options
 from horae.cli.lazy import HoraeCommand
 from horae.cli.remote import config_option
 from horae.cli.terminal import echo
@@ -51,7 +51,7 @@ def up(demo: bool, config: Path | None, **flags: Any) -> None:
 
 async def _up(settings: "Settings", demo: bool) -> None:
     from horae.cli.embedded import apply_jobs, embedded_worker, registry_of, with_demo
-    from horae.cli.firstkey import ensure_key
+    from horae.cli.first_key import ensure_key
     from horae.cli.fleet.worker import unserved_warning
     from horae.cli.installation.serving import listen, open_node, warn_without_tls
     from horae.cli.process import run_until_stopped, signals, unless_aborted

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from horae.cli.asking import prompt
 from horae.cli.fields import NONE, changes_of, option_of, unset_option, with_options
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
+from horae.cli.prompts import prompt
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, message, request
 from horae.cli.times import TIME

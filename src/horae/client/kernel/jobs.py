@@ -6,7 +6,7 @@ from typing import Any, Literal, Unpack
 from horae.client.encode import definition, instant
 from horae.client.kernel.explanation_view import Explanation
 from horae.client.options import JobFields, SubmitOptions
-from horae.client.submission import OF_ONE, described
+from horae.client.submission_options import OF_ONE, described
 from horae.client.transport.calls import Resource, path_of
 from horae.client.views import (
     ApiDocument,

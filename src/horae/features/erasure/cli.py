@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from horae.cli.asking import confirm
 from horae.cli.fields import given_by, options_of
 from horae.cli.lazy import HoraeCommand
+from horae.cli.prompts import confirm
 from horae.cli.remote import Api, remote
 from horae.features.erasure.model import SELECTION
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from horae.cli.asking import prompt
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
+from horae.cli.prompts import prompt
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, message, one, request
 from horae.model.tenancy.principal import NESTED, PERMISSIONS

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from horae.cli.asking import confirm
 from horae.cli.main import cli
+from horae.cli.prompts import confirm
 from horae.cli.reference import walk
 from horae.errors import BadInput
 from tests.cli.fake_api import FakeApi, page, run
