@@ -40,7 +40,7 @@ class StartEstimates:
         if len(self._known) > MOST_KNOWN:
             self._known.clear()
 
-    async def of(self, namespace: int, execution: UUID) -> Instant:
+    async def get(self, namespace: int, execution: UUID) -> Instant:
         """Return the probable start; now, if there is no estimate or the round has used all its estimates."""
         now, at = self._env.now(), self._env.clock.monotonic()
         until, wait = self._known.get(execution, (0.0, 0))
@@ -115,12 +115,12 @@ class DeadlineCheck:
                     parcels |= {parcel, *islice((one for one in _in_order(due[job]) if one not in current), some)}
                 elif missed is not None:
                     found[job] = missed
-            await self._ask_again({job: due[job] for job in doubtful}, parcels)
+            await self._read_again({job: due[job] for job in doubtful}, parcels)
             current |= parcels
             left, some = doubtful, some * MORE
         return found
 
-    async def _ask_again(self, due: Mapping[UUID, dict[UUID, DueParcel]], parcels: set[UUID]) -> None:
+    async def _read_again(self, due: Mapping[UUID, dict[UUID, DueParcel]], parcels: set[UUID]) -> None:
         if not parcels:
             return
         present = await self._store.read(lambda: reads.still_due(parcels, self._now))
@@ -145,7 +145,7 @@ class DeadlineCheck:
         for one in queued[:1] + queued[1:][-1:]:
             execution = execution_id(one.parcel, one.queued or 0)
             if message := await self._misses(
-                one, max(one.begins_at, await self._starts.of(self._namespace, execution))
+                one, max(one.begins_at, await self._starts.get(self._namespace, execution))
             ):
                 return execution, message
         return None
@@ -155,7 +155,7 @@ class DeadlineCheck:
         deadline = format_instant(due.deadline)
         if due.deadline <= self._now:
             return f"an execution has missed its deadline {deadline}"
-        lasts = await self._durations.of(due.job)
+        lasts = await self._durations.get(due.job)
         if lasts is None:
             return None
         late = ExpectedRun(due.deadline, begins_at, lasts).overrun(self._rule.after, self._now)

@@ -123,9 +123,9 @@ class AlertDelivery:
         except Exception:
             log.exception("a notice could not be tried", channel=notice.channel, rule=notice.rule)
             return
-        self._count_failure((notice.namespace, notice.channel), state)
+        self._update_pause((notice.namespace, notice.channel), state)
 
-    def _count_failure(self, place: Place, state: NoticeState) -> None:
+    def _update_pause(self, place: Place, state: NoticeState) -> None:
         if state == "delivered":
             self._failures.pop(place, None)
             self._paused_until.pop(place, None)

@@ -65,10 +65,10 @@ class Evaluation:
 
     async def find(self, stored: StoredRule, opened: Sequence[Alert]) -> Findings:
         """Return the findings of a rule. The subjects of its open alerts are always checked again."""
-        found = await self._found(stored, opened)
+        found = await self._find_by_kind(stored, opened)
         return [*found, *await self._deleted(opened, {one.subject for one in found})]
 
-    def _found(  # noqa: C901 - a case for each kind
+    def _find_by_kind(  # noqa: C901 - a case for each kind
         self, stored: StoredRule, opened: Sequence[Alert]
     ) -> Awaitable[Findings]:
         match stored.rule:
@@ -100,11 +100,11 @@ class Evaluation:
         ending = {alert.subject: alert.job for alert in opened if alert.job is not None and alert.subject not in found}
         if not ending:
             return []
-        there = await self._store.read(lambda: reads.jobs_by_id(ending.values()))
+        existing = await self._store.read(lambda: reads.jobs_by_id(ending.values()))
         return [
             RuleFinding(subject=subject, message="the job was deleted", job=job, forgotten=True)
             for subject, job in ending.items()
-            if job not in there
+            if job not in existing
         ]
 
     async def _once(self, key: Hashable, make: ScriptFactory[T]) -> T:
@@ -161,7 +161,7 @@ class Evaluation:
         for one in sorted(running, key=lambda one: one.started_at):
             if one.job not in jobs or one.job in found:
                 continue
-            usual = await self._durations.of(one.job)
+            usual = await self._durations.get(one.job)
             ran = self._now - one.started_at
             if usual is not None and is_too_long(rule, ran, usual):
                 said = f"an execution has run for {duration_text(ran)}; 95% take at most {duration_text(usual)}"

@@ -20,9 +20,8 @@ from horae.store.fleet import sessions
 PAGE = 250  # jobs of a namespace per round
 PAGES = 40  # pages per round, while all jobs are to be read at once
 
-RulesByNamespace = Mapping[
-    int, Collection[tuple[str, int]]
-]  # by namespace: the rules that need failures, with their revisions
+# The rules that need failures, with their revisions, by namespace.
+RulesByNamespace = Mapping[int, Collection[tuple[str, int]]]
 
 
 class _Round(Struct):
@@ -30,7 +29,7 @@ class _Round(Struct):
 
     rules: frozenset[tuple[str, int]]
     after: str = ""
-    hurry: bool = True  # read all pages at once, until the last job was read
+    read_all: bool = True  # read all pages at once, until the last job was read
 
 
 class FailedJobs:
@@ -69,7 +68,7 @@ class FailedJobs:
         if known is None:
             return _Round(rules)
         if rules - known.rules:
-            known.after, known.hurry = "", True
+            known.after, known.read_all = "", True
         known.rules = rules
         return known
 
@@ -79,12 +78,12 @@ class FailedJobs:
         present = frozenset(server.id for server in await self._store.read(lambda: sessions.servers(since)))
         if self._servers - present:
             for one in self._rounds.values():
-                one.after, one.hurry = "", True
+                one.after, one.read_all = "", True
         self._servers = present
 
     async def _read_pages(self, namespace: int, one: _Round, most: int) -> list[JobName]:
         found: list[JobName] = []
-        for _ in range(PAGES if one.hurry else 1):
+        for _ in range(PAGES if one.read_all else 1):
             after = one.after
             page = await self._store.read(lambda after=after: reads.page_of_jobs(namespace, after, PAGE))  # type: ignore[misc]
             ids = [job.id for job, _ in page]
@@ -92,6 +91,6 @@ class FailedJobs:
             found += [job for job, _ in page if job.id in failed]
             one.after = page[-1][0].name if len(page) == PAGE else ""
             if not one.after:
-                one.hurry = False
+                one.read_all = False
                 break
         return found

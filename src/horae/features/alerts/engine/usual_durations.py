@@ -19,7 +19,7 @@ class UsualDurations:
         self._env, self._store = env, store
         self._known: dict[UUID, tuple[float, Micros | None]] = {}
 
-    async def of(self, job: UUID) -> Micros | None:
+    async def get(self, job: UUID) -> Micros | None:
         """Return the usual duration of a job, or None if no execution ended in the last week."""
         now = self._env.clock.monotonic()
         until, usual = self._known.get(job, (0.0, None))

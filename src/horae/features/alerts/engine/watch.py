@@ -168,7 +168,7 @@ class AlertWatch:
         for alert in changed:
             write = log.warning if state == "firing" else log.info
             write(
-                f"alert is {state}", rule=alert.rule, subject=alert.subject, alert=str(alert.id), message=alert.message
+                f"alert is {state}", rule=alert.rule, subject=alert.subject, alert=str(alert.id), detail=alert.message
             )
             event = Event("alert", alert.id, state, alert.namespace, self._env.now(), alert.job)
             self._hints.send(Hint(events=[event]))

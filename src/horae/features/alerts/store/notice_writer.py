@@ -50,33 +50,35 @@ class NoticeWriter:
         return sum(one.state == "pending" for one in self.written)
 
     def firing(self, alerts: Sequence[Alert], decided: AlertChanges) -> None:
-        """Write the first notices of alerts, with the number of alerts that came and went without a notice before."""
+        """Write the first notices of alerts, and the number of alerts that ended without a notice before."""
         for number, some in enumerate(group(alerts, decided.firing_notices)):
-            beyond = decided.overflow if len(some) > 1 else 0
+            overflow = decided.overflow if len(some) > 1 else 0
             unsaid = self._stored.unsaid if number == 0 else 0
             for channel in self._stored.rule.channels:
-                self._write("firing", some, channel, beyond, unsaid)
+                self._write("firing", some, channel, overflow, unsaid)
 
     def reminders(self, alerts: Sequence[Alert], decided: AlertChanges) -> None:
         for some in group(alerts, decided.reminder_notices):
             for channel in self._stored.rule.channels:
                 self._write("reminder", some, channel)
 
-    def ends(self, over: Sequence[tuple[EndedAlert, Alert]], heard: Mapping[UUID, set[str]]) -> None:
+    def ends(self, over: Sequence[tuple[EndedAlert, Alert]], notified: Mapping[UUID, set[str]]) -> None:
         """Notify each channel of the ends of the alerts it was notified of."""
         usual = set(self._stored.rule.channels)
-        for channel in sorted(set().union(usual, *heard.values())):
-            mine = [(end, alert) for end, alert in over if channel in heard.get(alert.id, usual)]
-            well = [alert for end, alert in mine if not end.forgotten]
+        for channel in sorted(set().union(usual, *notified.values())):
+            mine = [(end, alert) for end, alert in over if channel in notified.get(alert.id, usual)]
+            recovered = [alert for end, alert in mine if not end.forgotten]
             gone = [structs.replace(alert, message=end.forgotten) for end, alert in mine if end.forgotten]
-            self._ends("recovered", well, channel)
+            self._ends("recovered", recovered, channel)
             self._ends("forgotten", gone, channel)
 
     def _ends(self, kind: NoticeKind, alerts: Sequence[Alert], channel: str) -> None:
         for some in group(alerts, notice_count(len(alerts), MOST_SINGLE)) if alerts else ():
             self._write(kind, some, channel)
 
-    def _write(self, kind: NoticeKind, alerts: Sequence[Alert], channel: str, beyond: int = 0, unsaid: int = 0) -> None:
+    def _write(
+        self, kind: NoticeKind, alerts: Sequence[Alert], channel: str, overflow: int = 0, unsaid: int = 0
+    ) -> None:
         """Write the notices of a group: the first has the content and is delivered, the others record their alerts."""
         if not alerts:
             return
@@ -87,7 +89,7 @@ class NoticeWriter:
         ]
         content = encode_content(
             kind, members, rule=self._stored.name, alert_kind=rule.kind, severity=rule.severity, at=self._now,
-            overflow=beyond, unsaid=unsaid,
+            overflow=overflow, unsaid=unsaid,
         )  # fmt: skip
         ids = [self._new_id() for _ in alerts]
         for number, (notice_id, alert) in enumerate(zip(ids, alerts, strict=True)):
