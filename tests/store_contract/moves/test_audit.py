@@ -79,7 +79,7 @@ async def test_a_finding_about_one_item_names_one_item(world: World):
 
     now = world.now()
     report = await world.store.read(lambda: audit.audit_executions(now))
-    assert {f.detail for f in report.findings} >= {"item 2 lies on history too", "items 4 to 5 lie on running too"}
+    assert {f.detail for f in report.findings} >= {"item 2 is on history too", "items 4 to 5 are on running too"}
     await world.wipe()
 
 

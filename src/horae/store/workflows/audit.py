@@ -43,7 +43,14 @@ LIVE = Statement(
 def audit_flows() -> Script[list[Finding]]:
     """Return all findings about workflows under way."""
     findings = [
-        Finding(kind="adrift", shelf="waiting", parcel=parcel, lo=lo, hi=lo + 1, detail="it waits for no workflow")
+        Finding(
+            kind="adrift",
+            shelf="waiting",
+            parcel=parcel,
+            lo=lo,
+            hi=lo + 1,
+            detail="it waits for children, but is no workflow under way",
+        )
         for parcel, lo in (yield Fetch(STRAY))
     ]
     after = FIRST
@@ -69,7 +76,7 @@ def _page(executions: Sequence[UUID]) -> Script[list[Finding]]:
         rows = [row for row, _ in steps[one.place]]
         wrong = list(_wrong(one, plans[one.digest], rows, live))
         if one.place not in there:
-            wrong.append("its execution does not wait for it")
+            wrong.append("its execution is not on `waiting`")
         findings += [_finding(one, detail) for detail in wrong]
     return findings
 
@@ -90,10 +97,10 @@ def _wrong(held: StoredWorkflow, plan: Plan, rows: Sequence[StepRow], live: set[
     if (left, begun) != (flow.left, flow.open):
         yield f"{left} steps are left and {begun} have begun, not {flow.left} and {flow.open}"
     if not left:
-        yield "all its steps have ended, and it has not"
-    stands = {row.step: row for row in rows}
+        yield "all its steps have ended, but it has not"
+    by_name = {row.step: row for row in rows}
     for row in mine:
-        yield from _wrong_step(plan, row, stands, live)
+        yield from _wrong_step(plan, row, by_name, live)
     doubled = [
         execution for execution, count in Counter(row.execution for row in rows if row.execution).items() if count > 1
     ]
@@ -101,18 +108,18 @@ def _wrong(held: StoredWorkflow, plan: Plan, rows: Sequence[StepRow], live: set[
         yield f"{doubled[0]} is the execution of two steps"
 
 
-def _wrong_step(plan: Plan, row: StepRow, stands: Mapping[str, StepRow], live: set[tuple[UUID, int]]) -> Iterator[str]:
+def _wrong_step(plan: Plan, row: StepRow, by_name: Mapping[str, StepRow], live: set[tuple[UUID, int]]) -> Iterator[str]:
     """Yield contradictions of one step."""
     if row.state == "running" and row.total:
         if row.total <= row.ok + row.bad:
-            yield f'step "{row.step}" runs, and all its items have ended'
+            yield f'step "{row.step}" is running, but all its items have ended'
     elif row.state == "running" and row.execution is not None:
         if (parcel_of(row.execution), index_of(row.execution)) not in live:
-            yield f'step "{row.step}" runs, and what it ran has ended'
+            yield f'step "{row.step}" is running, but its execution has ended'
     elif row.state == "pending" and row.step in plan.nodes:
         upstreams = plan.nodes[row.step].upstreams
-        missing = sum(not (up in stands and stands[up].is_final) for up in upstreams)
+        missing = sum(not (up in by_name and by_name[up].is_final) for up in upstreams)
         if missing != row.missing:
-            yield f'step "{row.step}" waits for {row.missing} others, of which {missing} have not ended'
+            yield f'step "{row.step}" waits for {row.missing} steps, but {missing} of its upstreams have not ended'
         if not missing:
-            yield f'step "{row.step}" waits, and all before it have ended'
+            yield f'step "{row.step}" waits, but all its upstreams have ended'

@@ -167,16 +167,16 @@ def read_step(row: Row) -> tuple[StepRow, Pin | None]:
         _, _, step, job, version, phase, state, missing, succeeded, failed, skipped, execution, iteration, total, ok,
         bad, taken, began_at, ended_at, ended_seq, error, reason, wake_at, result,
     ) = row[: len(STEPS)]  # fmt: skip
-    stands = StepRow(
+    step_row = StepRow(
         step=step, phase=phase, state=state, missing=missing, succeeded=succeeded, failed=failed, skipped=skipped,
         execution=execution, iteration=iteration, total=total, ok=ok, bad=bad, taken=taken, began_at=began_at,
         ended_at=ended_at, ended_seq=ended_seq, result=result, reason=reason, wake_at=wake_at,
         error=None if error is None else _read_failure(error),
     )  # fmt: skip
-    return stands, None if job is None else Pin(job, version)
+    return step_row, None if job is None else Pin(job, version)
 
 
-def _once(held: StoredWorkflow) -> tuple[Any, ...]:
+def _fixed_values(held: StoredWorkflow) -> tuple[Any, ...]:
     flow = held.flow
     return (
         *held.place, flow.execution, flow.root, held.parent, held.namespace, flow.job, flow.version, held.digest,
@@ -185,7 +185,7 @@ def _once(held: StoredWorkflow) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _stands(held: StoredWorkflow) -> tuple[Any, ...]:
+def _state_values(held: StoredWorkflow) -> tuple[Any, ...]:
     flow = held.flow
     marked = flow.breakpoints or flow.undo
     marks = _text(Marks(tuple(sorted(flow.breakpoints)), flow.undo)) if marked else _UNMARKED
@@ -202,7 +202,9 @@ def _text(value: object) -> str:
 def put_flows(flows: Iterable[StoredWorkflow]) -> Insert:
     """Insert new workflows with their pins."""
     columns: Columns = (*FLOWS, ("pins", "text"))
-    return Insert("flows", columns, [(*_once(held), *_stands(held), _text(held.flow.pins)) for held in flows])
+    return Insert(
+        "flows", columns, [(*_fixed_values(held), *_state_values(held), _text(held.flow.pins)) for held in flows]
+    )
 
 
 def pins_of(place: "Place") -> Script[dict[str, Pin]]:
@@ -213,10 +215,10 @@ def pins_of(place: "Place") -> Script[dict[str, Pin]]:
 
 def set_flows(flows: Iterable[StoredWorkflow]) -> ForEach:
     """Update workflows to their present state."""
-    return ForEach(SET_FLOWS, (*ITEM, *STATE_COLUMNS), [(*held.place, *_stands(held)) for held in flows])
+    return ForEach(SET_FLOWS, (*ITEM, *STATE_COLUMNS), [(*held.place, *_state_values(held)) for held in flows])
 
 
-def _stepping(row: StepRow) -> tuple[Any, ...]:
+def _step_values(row: StepRow) -> tuple[Any, ...]:
     """Return the columns of a step that change.
 
     A large result is stored only with the child; a result that a rerun took over has no child and is stored here.
@@ -236,7 +238,7 @@ Place = tuple[UUID, int]
 def put_steps(steps: Iterable[tuple[Place, StepRow, Pin | None]]) -> Insert:
     """Insert new steps with the job versions that they run."""
     rows = [
-        (*place, row.step, *((None, None) if pin is None else (pin.job, pin.version)), *_stepping(row))
+        (*place, row.step, *((None, None) if pin is None else (pin.job, pin.version)), *_step_values(row))
         for place, row, pin in steps
     ]
     return Insert("flow_steps", STEPS, rows)
@@ -244,7 +246,9 @@ def put_steps(steps: Iterable[tuple[Place, StepRow, Pin | None]]) -> Insert:
 
 def set_steps(steps: Iterable[tuple[Place, StepRow, bool]]) -> ForEach:
     """Update steps to their present state; a result that was not read stays as it is."""
-    return ForEach(SET_STEPS, SET_COLUMNS, [(*place, row.step, *_stepping(row), known) for place, row, known in steps])
+    return ForEach(
+        SET_STEPS, SET_COLUMNS, [(*place, row.step, *_step_values(row), known) for place, row, known in steps]
+    )
 
 
 def flows_of(executions: Collection[UUID]) -> Script[dict[UUID, StoredWorkflow]]:

@@ -275,8 +275,8 @@ class WorkflowRun:
         if now and self._is_new:
             self._is_new = False
             changes.append(flow_rows.put_flows([self.present_row(now)]))
-        elif now and (stands := self.present_row(now)) != self.stored:
-            changes.append(flow_rows.set_flows([stands]))
+        elif now and (present := self.present_row(now)) != self.stored:
+            changes.append(flow_rows.set_flows([present]))
         return changes
 
 

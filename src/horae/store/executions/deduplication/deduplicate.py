@@ -149,14 +149,14 @@ def deduplicate(
     held = (yield ForEach(LOCK, KEY, losers)) if losers else []
     if len(held) < len(losers):  # a row was deleted meanwhile: try again to insert it
         raise Again
-    there = {(row[0], row[1], row[2]): row for row in held}
+    taken = {(row[0], row[1], row[2]): row for row in held}
     open_ = yield from windows.lock_open(
         [(row[3], row[1], row[4], row[6]) for row in held if row[1] in windows.REASONS]
     )
-    stands = yield from holders_of([row for row in held if row[1] not in windows.REASONS])
-    table = _Decider(met, there, open_, stands, new_id, now)
+    holders = yield from holders_of([row for row in held if row[1] not in windows.REASONS])
+    decider = _Decider(met, taken, open_, holders, new_id, now)
     for i, e in meeting:
-        table.decide(i, e)
+        decider.decide(i, e)
     return met
 
 
@@ -198,14 +198,14 @@ class _Decider:
     def __init__(
         self,
         met: DeduplicationResult,
-        there: Mapping[RowKey, Row],
+        taken: Mapping[RowKey, Row],
         open_: dict[UUID, OpenWindow],
-        stands: Mapping[UUID, KeyHolder],
+        holders: Mapping[UUID, KeyHolder],
         new_id: NewId,
         now: Instant,
     ) -> None:
-        self._met, self._there, self._stands, self._new_id, self._now = met, there, stands, new_id, now
-        self._open = {key: open_[row[3]] for key, row in there.items() if row[3] in open_}
+        self._met, self._taken, self._holders, self._new_id, self._now = met, taken, holders, new_id, now
+        self._open = {key: open_[row[3]] for key, row in taken.items() if row[3] in open_}
 
     def decide(self, i: int, e: NewExecution) -> None:
         """Decide about one submission."""
@@ -222,8 +222,8 @@ class _Decider:
 
     def _known(self, key: RowKey) -> tuple[UUID, KeyHolder] | None:
         """Return the execution that a key had before this transaction, with its state."""
-        row = self._there.get(key)
-        return None if row is None or row[3] == NOBODY else (row[3], self._stands[row[3]])
+        row = self._taken.get(key)
+        return None if row is None or row[3] == NOBODY else (row[3], self._holders[row[3]])
 
     def _remembered(self, i: int, key: RowKey, rule: Cache) -> bool:
         """Answer with a cached result. Without one, the first execution provides it, and all others run as well."""

@@ -40,8 +40,8 @@ def forget(after: RowKey, limit: int, now: Instant) -> Script[RowKey]:
     execution.
     """
     rows = yield Fetch(AFTER, (*after, limit))
-    stands = yield from holders_of(rows)
-    yield ForEach(DROP, KEY, [row[:3] for row in rows if not _holds(row, stands[row[3]], now)])
+    holders = yield from holders_of(rows)
+    yield ForEach(DROP, KEY, [row[:3] for row in rows if not _holds(row, holders[row[3]], now)])
     return (rows[-1][0], rows[-1][1], rows[-1][2]) if len(rows) == limit else START
 
 

@@ -92,8 +92,8 @@ def submit(
     if waiting:
         yield from waits.begin(waiting, new_id, now, done)
     apart = _pieces(admitted.passed) if admitted is not None else {}
-    stands = {} if met.has_changes or waiting else apart
-    answers = yield from update_receipts({**answers, **placed.answers}, held | apart.keys(), stands)
+    known_states = {} if met.has_changes or waiting else apart
+    answers = yield from update_receipts({**answers, **placed.answers}, held | apart.keys(), known_states)
     ordered = [answers[i] for i in range(len(submissions))]
     return SubmitResult(ordered, [p for p, _ in placed.parcels], done.lanes, done.next, windows=opened)
 
@@ -174,12 +174,12 @@ def _check_jobs(executions: Iterable[NewItems]) -> Script[None]:
         return
     rows = yield ForEach(CURRENT, (("id", "uuid"),), [(job,) for job in sorted({job for job, _, _ in resolved})])
     current = {job: (version, rolling) for job, version, state, rolling in rows if state != "deleted"}
-    moved = {job for job, version, rolling in resolved if not _stands(version, rolling, current.get(job))}
+    moved = {job for job, version, rolling in resolved if not _is_unmoved(version, rolling, current.get(job))}
     if moved:  # guard: jobs-unmoved
         raise JobMoved(moved)
 
 
-def _stands(version: int, rolling: int | None, current: tuple[int, int | None] | None) -> bool:
+def _is_unmoved(version: int, rolling: int | None, current: tuple[int, int | None] | None) -> bool:
     """Tell whether a job still has the version that was taken, or the rollout that chose a version."""
     if current is None or current[1] != rolling:  # guard: submit-sees-rollout
         return False
@@ -211,7 +211,7 @@ def update_receipts(
 
     def restated(answer: SubmissionAnswer) -> list[Receipt]:
         states = ((r, next(found)) if _is_old(r, answer, held) else (r, None) for r in _receipts_of(answer))
-        return [receipt for r, stands in states for receipt in ([r] if stands is None else _in_pieces(r, stands))]
+        return [receipt for r, parts in states for receipt in ([r] if parts is None else _split_receipt(r, parts))]
 
     return {
         i: answer
@@ -234,10 +234,10 @@ def _is_old(receipt: Receipt, answer: object, held: Collection[UUID]) -> bool:
     return bool(held) and parcel_of(receipt.execution_id) in held
 
 
-def _in_pieces(receipt: Receipt, stands: Sequence[StateRange]) -> list[Receipt]:
+def _split_receipt(receipt: Receipt, parts: Sequence[StateRange]) -> list[Receipt]:
     """Split a receipt by the states of its executions."""
     parcel = parcel_of(receipt.execution_id)
     return [
         msgspec.structs.replace(receipt, execution_id=execution_id(parcel, lo), state=state, count=hi - lo)
-        for lo, hi, state in stands
+        for lo, hi, state in parts
     ]

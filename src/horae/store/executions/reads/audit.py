@@ -180,7 +180,7 @@ def check_parcel(
     if sizes:
         yield from _check_cover(parcel, sizes[0], slices)
     else:
-        yield from (row.finding("stray", "its parcel is not there") for row in slices)
+        yield from (row.finding("stray", "its parcel is missing") for row in slices)
     for row in slices:
         yield from _check_owner(row, now, patience)
     yield from _check_attempts([row for row in on_shelves if row.shelf == "attempts"], slices)
@@ -202,18 +202,18 @@ def _check_cover(parcel: UUID, n: int, slices: Sequence[ShelfRow]) -> Iterator[F
 
 
 def _items(lo: int, hi: int) -> str:
-    return f"item {lo} lies" if hi - lo == 1 else f"items {lo} to {hi - 1} lie"
+    return f"item {lo} is" if hi - lo == 1 else f"items {lo} to {hi - 1} are"
 
 
 def _check_owner(row: ShelfRow, now: Instant, patience: Micros | None) -> Iterator[Finding]:
     """Yield a finding if a slice that is not final lacks an owner, a due time or a gate, or was forgotten there."""
     late = patience is not None and row.at is not None and row.at < now - patience
     if row.shelf == "waiting" and row.at is None and not row.note:
-        yield row.finding("gateless", "it waits for no time and at no gate")
+        yield row.finding("gateless", "it has no wake time and no gate")
     elif row.shelf == "waiting" and late:
-        yield row.finding("overdue", "its time has come and it was not queued")
+        yield row.finding("overdue", "it is due and was not queued")
     elif row.shelf == "queued" and row.note:
-        yield row.finding("laneless", "no claim looks into its lane")
+        yield row.finding("laneless", "its lane does not exist")
     elif row.shelf == "running" and row.note not in LIVE and (late or row.note == "unknown"):
         yield row.finding("ownerless", f"its session is {row.note}")
     elif row.shelf == "running" and late:
@@ -228,7 +228,7 @@ def _check_attempts(tried: Sequence[ShelfRow], slices: Sequence[ShelfRow]) -> It
                 yield b.finding("retold", f"attempt {b.attempt} of these items is recorded twice")
     for row in tried:
         if any(s.lo < row.hi and s.hi > row.lo and s.attempt < row.attempt for s in slices):
-            yield row.finding("retold", f"attempt {row.attempt} is recorded, but was not given out yet")
+            yield row.finding("retold", f"attempt {row.attempt} is recorded, but was not granted yet")
 
 
 class RepairResult(Struct):
