@@ -70,7 +70,7 @@ class NotFound(HoraeError):
 class Conflict(HoraeError):
     """The request is valid, but the current state does not allow it."""
 
-    status, slug, title, exit_code = 409, "conflict", "The present state stands against it", 4
+    status, slug, title, exit_code = 409, "conflict", "The current state does not allow it", 4
 
 
 class SessionEnded(Conflict):

@@ -139,7 +139,7 @@ def _switched(text: str) -> str:
     if name not in optional():
         raise BadInput(f"The feature {name} cannot be switched off.", _choices(), field="features")
     if name == text:
-        remedy = f'Every feature is on by itself. To switch this one off, write "-{name}".'
+        remedy = f'Every feature is on by default. To switch this one off, write "-{name}".'
         raise BadInput(f'"{text}" switches nothing.', remedy, field="features")
     return name
 

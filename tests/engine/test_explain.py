@@ -77,7 +77,7 @@ async def test_the_start_is_not_estimated_for_a_job_that_never_ran(stage: Stage)
     assert await stage.starts(await stage.submit())
     found = (await stage.explain(await stage.submit())).estimate
     assert found is not None
-    assert (found.starts_at, found.reason) == (None, "Nobody knows yet how long what stands before it takes.")
+    assert (found.starts_at, found.reason) == (None, "The usual duration of the executions before it is not known yet.")
 
 
 @pytest.mark.parametrize("store_url", ["memory"], indirect=True)

@@ -173,7 +173,7 @@ def test_null_is_a_field_left_out():
         ([], "body", "object"),
         ("x", "body", "object"),
         ({}, "name", "needs a name"),
-        ({"name": "report"}, "command", "what this job runs"),
+        ({"name": "report"}, "command", "has no task"),
         ({"name": "report", "command": "a", "python": "b"}, "python", "command and python"),
         ({"name": "report", "comand": "a"}, "comand", 'mean "command"'),
         ({"name": "report", "key_for": "1d", "command": "a"}, "key_for", 'mean "keyFor"'),

@@ -66,7 +66,7 @@ def test_events_support_calendars(kind, outside):
 
 
 def test_a_rule_that_does_not_apply_to_events_is_refused_with_the_reason():
-    with pytest.raises(BadInput, match="says nothing of an event: it is decided when it comes, so none is missed"):
+    with pytest.raises(BadInput, match="has no meaning for an event: it is decided when it comes, so none is missed"):
         triggers({"event": "upload", "misfire": "all"})
 
 

@@ -21,7 +21,7 @@ answers it; tables are for people and may change. Errors go to stderr: what happ
 | 1 | an execution failed, a check failed, or the server could not do it |
 | 2 | the command line or a value in it is wrong |
 | 3 | there is no such thing |
-| 4 | the present state stands against it |
+| 4 | the current state does not allow it |
 
 Options that take a `TIME` also take a date, as its midnight in UTC: `--from 2026-11-01` is
 `--from 2026-11-01T00:00:00Z`. The API takes only the latter.

@@ -239,9 +239,7 @@ class App:
             remedy = "Give it one with @app.job(name=...): letters, digits, '.', '_' and '-'."
             raise BadInput(f"{chosen!r} cannot be the name of a job.", remedy, field="name")
         if chosen in self.jobs or chosen in self.workflows:
-            raise BadInput(
-                f"There is already a job {chosen!r} in this app.", "Name one of them otherwise.", field="name"
-            )
+            raise BadInput(f"There is already a job {chosen!r} in this app.", "Rename one of them.", field="name")
         return chosen
 
 

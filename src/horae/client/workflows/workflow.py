@@ -126,7 +126,7 @@ class PhaseSteps:
         plain = re.sub(r"[^A-Za-z0-9_-]", "_", wanted)
         name, n = own or plain, 1
         if own is not None and own in self._taken:
-            raise BadInput(f"There are two steps {own!r}.", "Name one of them otherwise.", field="name")
+            raise BadInput(f"There are two steps {own!r}.", "Rename one of them.", field="name")
         while name in self._taken:
             n += 1
             name = f"{plain}_{n}"

@@ -28,7 +28,7 @@ _EXAMPLE = 'Write {"failures": "50%", "window": "1m", "minimum": 10, "openFor": 
 def _percent(value: Any, at: str) -> int:
     found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     if found is None or not 1 <= int(found[1]) <= 100:
-        remedy = 'Write the percentage from which on it opens, from "1%" to "100%".'
+        remedy = 'Write the percentage at which it opens, from "1%" to "100%".'
         raise BadInput(f"{at} is {str(value)[:40]!r}, not a share of the attempts.", remedy, field=at)
     return int(found[1])
 

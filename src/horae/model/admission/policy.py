@@ -42,7 +42,7 @@ def _read_by(value: Any, at: str) -> str:
         )
         raise BadInput("A queue belongs to one namespace and cannot be divided by it.", remedy, field=at)
     if not isinstance(value, str) or (value not in ("job", "caller") and "${" not in value):
-        raise BadInput(f"{at} does not tell executions apart.", _BY, field=at)
+        raise BadInput(f"{at} does not distinguish executions.", _BY, field=at)
     if len(value) > 1024:
         raise BadInput(f"{at} has {len(value)} characters.", "At most 1024 are allowed.", field=at)
     compile_template(value, at, KNOWN)
@@ -190,7 +190,7 @@ class FairPolicy(_Policy, frozen=True, kw_only=True, tag="fair"):
         dict[str, int | str],
         Field(
             Custom(_read_reserves, dict[str, int | str], "Mapping[str, int | str]", option="pairs"),
-            "Slots that are kept for shares: so many, or a percentage of those that serve the queue.",
+            "Slots reserved for shares: a number, or a percentage of the slots that serve the queue.",
             example={"acme": "25%"},
             metavar="SHARE=N",
         ),

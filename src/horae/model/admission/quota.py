@@ -23,7 +23,7 @@ MOST = 10**15
 BOUND = Integer(0, MOST)
 PACE = Number(0.01, 1_000_000)
 _EXAMPLE = (
-    'Send an object such as {"queued": 100000, "executionsPerDay": 1000000}; null or nothing stands for no bound.'
+    'Send an object such as {"queued": 100000, "executionsPerDay": 1000000}; null or a missing field means no bound.'
 )
 
 
@@ -115,7 +115,7 @@ def refuse_for_today(reason: str, now: Instant) -> OverQuota:
     left = (DAY - now % DAY) // SECOND + 1
     return OverQuota(
         f"The namespace is over its quota {reason}.",
-        "It begins anew at midnight UTC; an administrator can raise it with `horae namespaces quota`.",
+        "It restarts at midnight UTC; an administrator can raise it with `horae namespaces quota`.",
         retryAfter=left, quota=reason.partition(":")[0],
     )  # fmt: skip
 

@@ -19,7 +19,7 @@ from horae.model.fields.values import a_text, an_int, kind_of
 NEVER: Instant = 0  # the pace of an unused rate
 MOST_STARTS = 1_000_000
 _RATE = re.compile(r"(\d{1,9})\s*(?:/|per)\s*(.+)")
-_RATES = 'Write so many starts in a span: "100/1m", "5/s".'
+_RATES = 'Write a number of starts in a span: "100/1m", "5/s".'
 
 
 class Rate(Struct, frozen=True, rename="camel", omit_defaults=True):

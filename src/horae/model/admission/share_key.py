@@ -117,5 +117,5 @@ _NOTHING = object()
 
 
 def _unfilled(by: str, why: str) -> BadInput:
-    remedy = f'The queue is divided by "{by}": give what that speaks of, or change the queue\'s policy.'
-    return BadInput(f"The share of this execution cannot be told: {why}.", remedy, field="params")
+    remedy = f'The queue is divided by "{by}": give the params or tags that it uses, or change the queue\'s policy.'
+    return BadInput(f"The share of this execution cannot be determined: {why}.", remedy, field="params")

@@ -35,7 +35,7 @@ def fill(template: str, scope: Scope, field: str) -> str:
         record_over_budget(told, own=isinstance(error, Costly) or error.is_own)
         raise Costly(told, remedy, field=field) from None
     except TemplateError as error:
-        remedy = f'The job\'s {field} is "{template}": give the params or tags that it speaks of.'
+        remedy = f'The job\'s {field} is "{template}": give the params or tags that it uses.'
         raise BadInput(f"The key of {field} cannot be filled in: {error}.", remedy, field=field) from None
     if len(key) > MOST_KEY or "\0" in key:
         raise BadInput(

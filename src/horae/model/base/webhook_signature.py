@@ -103,7 +103,7 @@ def _refuse_stale(at: Instant, now: Instant) -> None:
     if abs(now - at) > TOLERANCE:
         age = (now - at) // SECOND
         told = f"was signed {age} s ago" if age > 0 else f"is signed for {-age} s from now"
-        remedy = f"At most {TOLERANCE // SECOND} s are allowed: sign anew, and check both clocks."
+        remedy = f"At most {TOLERANCE // SECOND} s are allowed: sign again, and check both clocks."
         raise BadSignature(f"This message {told}: a replay, or a clock that is wrong.", remedy)
 
 

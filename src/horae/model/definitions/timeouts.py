@@ -100,7 +100,7 @@ class ParcelTimeouts(Struct, frozen=True, kw_only=True):
         if self.is_spent(now):
             said = f"it was not done {format_duration(self.total or 0)} after it was due, all attempts together"
             return Failure(type="TotalTimeout", message=said, kind="timeout")
-        said = f"it stood in the queue for {format_duration(self.queue or 0)} and no worker took it"
+        said = f"it was in the queue for {format_duration(self.queue or 0)} and no worker took it"
         return Failure(type="QueueTimeout", message=said, kind="timeout")
 
     def next_check(self, left: Sequence[Slice], runs: bool, now: Instant) -> Instant | None:

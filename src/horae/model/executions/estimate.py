@@ -10,7 +10,7 @@ from horae.model.executions.gates import Blocker
 
 J = TypeVar("J")
 SHARED = frozenset({"busy", "room", "ahead", "share", "other-queues", "suspect", "spread"})  # opened by workers
-UNKNOWN_LENGTH = "Nobody knows yet how long what stands before it takes."
+UNKNOWN_LENGTH = "The usual duration of the executions before it is not known yet."
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ def estimate(now: Instant, blockers: Sequence[Blocker], ahead: int, slots: int, 
     """
     unknown = [b for b in blockers if b.until is None and b.gate not in SHARED]
     if unknown:
-        return Estimate(starts_at=None, reason=f"It cannot be told: {unknown[0].message}", ahead=ahead, slots=slots)
+        return Estimate(starts_at=None, reason=f"It cannot be estimated: {unknown[0].message}", ahead=ahead, slots=slots)
     opened = max([now, *(b.until for b in blockers if b.until is not None)])
     if not slots:
         return Estimate(starts_at=None, reason="No live worker can take it.", ahead=ahead)
@@ -42,12 +42,8 @@ def estimate(now: Instant, blockers: Sequence[Blocker], ahead: int, slots: int, 
     elif starts_at == opened:
         reason = "When the last gate that has a time opens."
     else:
-        reason = f"By the usual length of what {_many(ahead)} before it and of what runs, on {_slots(slots)}."
+        reason = f"By the usual duration of the executions before it and of the running ones, on {_slots(slots)}."
     return Estimate(starts_at=starts_at, reason=reason, ahead=ahead, slots=slots)
-
-
-def _many(ahead: int) -> str:
-    return "stands" if ahead == 1 else "stand"
 
 
 def _slots(slots: int) -> str:

@@ -116,12 +116,12 @@ GATES: tuple[Gate, ...] = (
     Gate(
         name="queue-limit",
         means="Its queue has reached its concurrency limit or its rate, or runs in sequence.",
-        opens="Something that runs there ends, or its time comes; or the limit is raised.",
+        opens="An execution there ends, the rate allows a start, or the limit is raised.",
     ),
     Gate(
         name="namespace-limit",
         means="Its namespace has reached its concurrency limit or its rate.",
-        opens="Something that runs there ends, or its time comes; or the limit is raised.",
+        opens="An execution there ends, the rate allows a start, or the limit is raised.",
     ),
     Gate(
         name="no-worker",

@@ -13,7 +13,7 @@ class Retry(Exception):
     """Try this execution again, after the given span or the policy's own delay. It counts as a failure."""
 
     def __init__(self, message: str = "", *, after: Span | None = None) -> None:
-        super().__init__(message or "the job asked for another try")
+        super().__init__(message or "the job requested a retry")
         self.after = None if after is None else micros_of(after)
 
 

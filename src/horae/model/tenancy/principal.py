@@ -93,7 +93,7 @@ def refuse_more(by: Principal, granted: Iterable[str]) -> None:
     if beyond:
         raise Forbidden(
             f"This credential does not have the permission {' and '.join(beyond)} itself.",
-            "Ask somebody who has it: `horae keys list` shows whose keys do.",
+            "Ask a user who has it: `horae keys list` shows the keys that do.",
         )
 
 

@@ -93,7 +93,7 @@ def _task(given: dict[str, Any]) -> Task:
     if len(named) > 1:
         raise BadInput(f"A job runs one thing, not {' and '.join(named)}.", _ONE_TASK, field=named[1])
     if not named:
-        raise BadInput("Nothing says what this job runs.", _ONE_TASK, field="command")
+        raise BadInput("This job has no task.", _ONE_TASK, field="command")
     return PARSERS[named[0]](given[named[0]])
 
 

@@ -11,7 +11,7 @@ from horae.model.triggers.decisions.external import EventTrigger
 from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.workflows.decisions.values import Workflow
 
-_ONE_OF = "Leave one of them out: both say what becomes of a submission that is like one before."
+_ONE_OF = "Leave one of them out: both decide about a submission that repeats an earlier one."
 _IN_ORDER = "Leave one of them out: a sequence runs every submission, in its order, and does not join any."
 _APART = (
     ("debounce", "batch"), ("unique", "debounce"), ("unique", "batch"), ("cache", "debounce"), ("cache", "batch"),
@@ -117,13 +117,13 @@ def check_sensitive(spec: Spec, whens: Iterable[NamedTrigger]) -> None:
         return
     refusals = (
         (isinstance(spec.task, Workflow), "a workflow: its steps read its params", "Mark the jobs that it submits."),
-        (spec.durable, "durable: what its steps return is kept as it is", "Leave one of the two out."),
+        (spec.durable, "durable: the results of its steps are stored unsealed", "Leave one of the two out."),
         (spec.batch is not None, "collected to batches", 'Leave "batch" out.'),
         (spec.debounce is not None, "debounced: the store would have to merge its params", 'Leave "debounce" out.'),
         (spec.cache is not None, "answered from a cache", 'Leave "cache" out.'),
         (
             any(isinstance(when.trigger, EventTrigger) for when in whens),
-            "started by events, whose payloads are kept as they came",
+            "started by events, whose payloads are stored unsealed",
             "Submit it instead: POST /api/v1/executions.",
         ),
     )

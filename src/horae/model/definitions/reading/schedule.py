@@ -78,7 +78,7 @@ def _name(trigger: dict[str, Any], others: Sequence[dict[str, Any]]) -> str:
         remedy = "Give this trigger another name, or use `schedule` for it."
         raise BadInput('The name "schedule" belongs to the job\'s `schedule`.', remedy, field="name")
     if any(other["name"] == name for other in others):
-        raise BadInput(f'Two triggers are named "{name}".', "Name one of them otherwise.", field="name")
+        raise BadInput(f'Two triggers are named "{name}".', "Rename one of them.", field="name")
     return name
 
 
@@ -107,11 +107,11 @@ def _refuse_meaningless(value: dict[str, Any], kind: TriggerKind) -> None:
         return
     for row in RULES.rows:
         if row.field.no_event and value.get(row.name) is not None:
-            told = f"schedule.{row.name} says nothing of an event: {row.field.no_event}."
+            told = f"schedule.{row.name} has no meaning for an event: {row.field.no_event}."
             raise BadInput(told, f"Leave {row.name} out.", field=f"schedule.{row.name}")
     if value.get("outside") == "advance":
-        remedy = 'Let it "skip" what comes while the calendar is closed, or "postpone" it.'
-        raise BadInput("An event cannot be advanced to before it came.", remedy, field="schedule.outside")
+        remedy = 'Let it "skip" events while the calendar is closed, or "postpone" them.'
+        raise BadInput("An event cannot be advanced to a time before its arrival.", remedy, field="schedule.outside")
 
 
 def render_when(when: NamedTrigger) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def _shell(value: Any) -> str:
     if filled is not None:
         name = filled[1] or filled[2]
         raise BadInput(
-            f"Nothing is filled into a shell line, and {filled[0]}... stands in this one.",
+            f"Nothing is filled into a shell line, and this one contains {filled[0]}...",
             f'Hand it over in the environment, "env": {{"{name.upper()}": "${{params.{name}}}"}}, and write'
             f' "${name.upper()}" with its quotes; or run a program without a shell, by argv.',
             field="command.shell",

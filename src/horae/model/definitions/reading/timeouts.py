@@ -70,7 +70,7 @@ def read_timeouts(given: Mapping[str, Any]) -> tuple[Micros | None, Timeouts, Mi
         detail = "timeouts.total is shorter than what one try may take."
         raise BadInput(detail, "It counts all tries: give a longer one.", field="timeouts.total")
     if bounds.heartbeat is not None and given.get("http") is not None:
-        detail = "An HTTP request tells nothing of itself while it runs."
+        detail = "An HTTP request sends no heartbeats while it runs."
         raise BadInput(detail, "Leave timeouts.heartbeat out; timeout bounds it.", field="timeouts.heartbeat")
     return run, Timeouts(queue=bounds.queue, start=bounds.start, heartbeat=bounds.heartbeat), total
 
