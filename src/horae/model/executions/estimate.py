@@ -30,7 +30,8 @@ def estimate(now: Instant, blockers: Sequence[Blocker], ahead: int, slots: int, 
     """
     unknown = [b for b in blockers if b.until is None and b.gate not in SHARED]
     if unknown:
-        return Estimate(starts_at=None, reason=f"It cannot be estimated: {unknown[0].message}", ahead=ahead, slots=slots)
+        reason = f"It cannot be estimated: {unknown[0].message}"
+        return Estimate(starts_at=None, reason=reason, ahead=ahead, slots=slots)
     opened = max([now, *(b.until for b in blockers if b.until is not None)])
     if not slots:
         return Estimate(starts_at=None, reason="No live worker can take it.", ahead=ahead)
