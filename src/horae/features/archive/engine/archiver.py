@@ -50,7 +50,7 @@ class Archiver:
         self._clock, self._executions, self._place = clock, executions, place
         self._walked: dict[int, UUID] = {}
         self._walk_at: dict[int, float] = {}
-        self._failures_in_row = 0  # consecutive failures
+        self._failures_in_row = 0
         self._again_at = 0.0
         self._unread: set[int] = set()  # namespaces with executions that could not be read
         self._reported = True  # a problem is stored, perhaps by another server
