@@ -98,16 +98,16 @@ def sns(message, kind="Notification"):
         (EVENT_BRIDGE, ("s3", "created", "b1", "a+b.csv", 5, "IYV3p45BT0ac8hjHg1houSdS1a.Mro8e")),
     ],
 )
-def test_every_store_is_read_into_one_form(body, expected):
-    (told,) = read_notification(body)
+def test_notifications_of_every_store_have_one_form(body, expected):
+    (found,) = read_notification(body)
 
-    payload = told.payload
+    payload = found.payload
     assert tuple(payload[name] for name in ("source", "action", "bucket", "key", "size", "version")) == expected
     assert payload["etag"]
     assert payload["record"]
 
 
-def test_the_same_notification_has_the_same_id_and_another_object_version_another():
+def test_equal_notifications_have_equal_ids_and_other_versions_differ():
     changed = json.loads(json.dumps(S3))
     changed["Records"][0]["s3"]["object"]["versionId"] = "another"
     ids = [read_notification(body)[0].id for body in (S3, json.loads(json.dumps(S3)), changed)]
@@ -117,25 +117,25 @@ def test_the_same_notification_has_the_same_id_and_another_object_version_anothe
 
 
 def pushed(data: dict | None = OBJECT, message: str = "1", **attributes) -> dict:
-    """A push of Google's, with or without the object's resource."""
+    """Return a push message of Google, with or without the object's resource."""
     about = {**GCS["message"]["attributes"], "payloadFormat": "JSON_API_V1" if data else "NONE", **attributes}
     encoded = {"data": base64.b64encode(json.dumps(data).encode()).decode()} if data else {}
     return {"message": {"attributes": about, "messageId": message, **encoded}, "subscription": "projects/p/s"}
 
 
-def test_googles_notification_without_the_resource_is_read_from_its_attributes():
-    (told,) = read_notification(pushed(None))
+def test_a_google_notification_without_the_resource_is_parsed_from_its_attributes():
+    (found,) = read_notification(pushed(None))
 
-    assert (told.payload["key"], told.payload["version"], told.payload["action"]) == (
+    assert (found.payload["key"], found.payload["version"], found.payload["action"]) == (
         "in/a.csv",
         "1711111111",
         "created",
     )
-    assert (told.payload["size"], told.payload["etag"]) == (None, None)
+    assert (found.payload["size"], found.payload["etag"]) == (None, None)
 
 
 @pytest.mark.parametrize("data", [OBJECT, None])
-def test_googles_message_twice_is_one_and_another_generation_or_change_another(data):
+def test_repeated_google_messages_share_an_id_and_other_generations_differ(data):
     update = {"eventType": "OBJECT_METADATA_UPDATE"}
     again = data and {**data, "metageneration": "2"}
     bodies = [
@@ -149,16 +149,16 @@ def test_googles_message_twice_is_one_and_another_generation_or_change_another(d
     assert len(set(ids)) == 4
 
 
-def test_what_google_overwrote_is_told_beside_what_it_wrote():
-    (told,) = read_notification(pushed(overwroteGeneration="1711111110"))
+def test_an_overwritten_google_generation_is_part_of_the_payload():
+    (found,) = read_notification(pushed(overwroteGeneration="1711111110"))
 
-    assert told.payload["record"]["attributes"]["overwroteGeneration"] == "1711111110"
+    assert found.payload["record"]["attributes"]["overwroteGeneration"] == "1711111110"
 
 
-def test_one_body_may_tell_of_many_objects():
+def test_one_body_may_report_several_objects():
     body = {"Records": S3["Records"] * 1 + MINIO["Records"]}
 
-    assert [told.payload["key"] for told in read_notification(body)] == ["Happy Face+.jpg", "my photo.jpg"]
+    assert [found.payload["key"] for found in read_notification(body)] == ["Happy Face+.jpg", "my photo.jpg"]
 
 
 @pytest.mark.parametrize(
@@ -170,24 +170,24 @@ def test_one_body_may_tell_of_many_objects():
         ("ReducedRedundancyLostObject", "other"), ("s3:ObjectCreated:CompleteMultipartUpload", "created"),
     ],
 )  # fmt: skip
-def test_what_happened_is_one_word(name, action):
+def test_actions_are_mapped_to_one_word(name, action):
     body = {"Records": [{**S3["Records"][0], "eventName": name}]}
 
     assert read_notification(body)[0].payload["action"] == action
 
 
-def test_a_removal_names_no_size():
+def test_a_removal_has_no_size():
     record = json.loads(json.dumps(S3["Records"][0]))
     record["eventName"] = "ObjectRemoved:Delete"
     record["s3"]["object"] = {"key": "gone", "sequencer": "1"}
 
-    (told,) = read_notification({"Records": [record]})
+    (found,) = read_notification({"Records": [record]})
 
-    assert (told.payload["size"], told.payload["etag"], told.payload["version"]) == (None, None, None)
+    assert (found.payload["size"], found.payload["etag"], found.payload["version"]) == (None, None, None)
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "note"),
     [
         (TEST_EVENT, "they arrive"),
         (sns(TEST_EVENT), "they arrive"),
@@ -195,19 +195,19 @@ def test_a_removal_names_no_size():
         (sns("", "UnsubscribeConfirmation"), "no longer subscribed"),
     ],
 )
-def test_what_is_about_the_notifications_themselves_fires_nothing_and_says_what_to_do(body, said):
-    told = read_notification(body)
+def test_messages_about_the_subscription_fire_nothing_and_give_a_remedy(body, note):
+    found = read_notification(body)
 
-    assert isinstance(told, ObjectStoreNotice)
-    assert said in told.note
+    assert isinstance(found, ObjectStoreNotice)
+    assert note in found.note
 
 
-def test_what_a_sender_makes_up_can_be_kept():
+def test_oversized_or_odd_values_of_a_sender_can_be_stored():
     endless = {**sns("", "SubscriptionConfirmation"), "MessageId": "x" * 10_000, "TopicArn": "a\0" * 5000}
-    told = read_notification(endless)
-    assert "\0" not in told.note
-    assert len(told.note) < 2500
-    assert len(told.id) < 64
+    found = read_notification(endless)
+    assert "\0" not in found.note
+    assert len(found.note) < 2500
+    assert len(found.id) < 64
     (object,) = read_notification({"Records": [{**S3["Records"][0], "eventName": "ObjectCreated:\0" + "x" * 1000}]})
     assert len(object.type) <= 256
     assert "\0" not in object.type
@@ -217,7 +217,7 @@ def test_what_a_sender_makes_up_can_be_kept():
     "body",
     [None, [], {}, {"message": "hi"}, {"Records": []}, {"Records": [{"kinesis": {}}]}, {"message": {"attributes": {}}}],
 )
-def test_any_other_body_is_nobodys_notification(body):
+def test_any_other_body_is_not_a_notification(body):
     assert read_notification(body) is None
 
 
@@ -245,14 +245,14 @@ def test_any_json_is_an_event_with_the_id_of_its_signature():
     assert event.id_scope == "hook:1"
 
 
-def test_without_a_signature_the_senders_own_id_counts():
+def test_without_a_signature_the_senders_own_id_is_used():
     (event,) = read_delivery({b"x-github-delivery": b"72d3162e"}, b"{}", None, name="push", scope="")
     assert event.id == "72d3162e"
     (event,) = read_delivery({}, b"", None, name="push", scope="")
     assert (event.id, event.payload) == (None, b"null")
 
 
-def test_githubs_form_is_read():
+def test_a_github_form_is_parsed():
     headers = {b"content-type": b"application/x-www-form-urlencoded"}
 
     (event,) = read_delivery(headers, b"payload=%7B%22a%22%3A1%7D", None, name="x", scope="")
@@ -265,7 +265,7 @@ def test_githubs_form_is_read():
 
 
 @pytest.mark.parametrize("body", [b"hello", b"{", b'"\xff"', b"[" * 5000, b"[" * 100 + b"]" * 100])
-def test_what_is_not_json_is_refused(body):
+def test_a_body_that_is_not_json_is_refused(body):
     with pytest.raises(BadInput):
         read_delivery({}, body, None, name="x", scope="")
 
@@ -280,6 +280,6 @@ WORDS = ("Records", "s3", "bucket", "object", "message", "attributes", "objectId
         max_leaves=12,
     )
 )
-def test_whatever_comes_is_read_or_refused(body):
+def test_any_json_is_parsed_or_refused(body):
     with suppress(BadInput):
         read_notification(body)
