@@ -1,6 +1,6 @@
 """Scope checks: they keep a credential for some queues or jobs within its scope. Every route declares one of them.
 
-The first sentence of each stands in docs/access.md. They check the names in a request; the content of definitions and
+The first sentence of each is printed in docs/access.md. They check the names in a request; the content of definitions and
 the jobs that a workflow runs are checked where they are written (`engine/definitions/permits`).
 """
 
@@ -28,11 +28,11 @@ async def unscoped(call: ApiCall, arguments: Arguments) -> None:
 
 
 async def by_definition(call: ApiCall, arguments: Arguments) -> None:
-    """Check what it defines. The engine does, wherever a definition is written."""
+    """Check the definition in the body. The engine does this wherever a definition is written."""
 
 
 async def by_leaving_out(call: ApiCall, arguments: Arguments) -> None:
-    """Leave out what is outside. The route itself does."""
+    """Leave out things outside the scope. The route itself does this."""
 
 
 async def by_job(call: ApiCall, arguments: Arguments) -> None:

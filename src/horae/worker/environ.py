@@ -1,8 +1,8 @@
 """Environment variables of a process that other processes may read.
 
-In /proc, every process of the same user can read the environment that a process started with, whatever it changes
-later: the commands that a worker runs can read the worker's. So a process starts with harmless variables only and
-receives the others in another way.
+In /proc, every process of the same user can read the initial environment of a process, even after changes: the commands
+that a worker runs can read the worker's. So a process starts with harmless variables only and receives the others in
+another way.
 """
 
 from collections.abc import Mapping

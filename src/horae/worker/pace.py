@@ -1,4 +1,4 @@
-"""Measured durations of executions. They size chunks and decide what is worth fetching ahead."""
+"""Measured durations of executions. They determine the sizes of chunks and the jobs worth fetching ahead."""
 
 from math import ceil
 from uuid import UUID

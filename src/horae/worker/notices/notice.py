@@ -97,5 +97,5 @@ def time_left(notice: TerminationNotice, now: Instant) -> Micros | None:
 
 
 def end_text(notice: TerminationNotice) -> str:
-    """Return the time at which the machine goes away, for a log line."""
+    """Return the announced end of the machine, for a log line."""
     return "soon" if notice.ends_at is None else format_instant(notice.ends_at)
