@@ -1,6 +1,6 @@
 """Scope checks: they keep a credential for some queues or jobs within its scope. Every route declares one of them.
 
-The first sentence of each is printed in docs/access.md. They check the names in a request; the content of definitions and
+The first sentence of each is printed in docs/access.md. They check names in a request; the content of definitions and
 the jobs that a workflow runs are checked where they are written (`engine/definitions/permits`).
 """
 
