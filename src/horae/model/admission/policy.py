@@ -269,7 +269,7 @@ def quantum(expected: float) -> int:
 
 
 def slots_reserved(reserve: int | str, slots: int) -> int:
-    """Return how many of these slots a share may reserve; a percentage of them comes to at least one."""
+    """Return how many of these slots a share may reserve; a percentage yields at least one slot."""
     if isinstance(reserve, int):
         return reserve
     return max(1, int(slots * float(reserve.rstrip("%")) / 100)) if slots else 0

@@ -15,7 +15,7 @@ def day_at(zone: str, at: Instant) -> date:
 
 
 def a_day(zone: str, text: str, field: str) -> date:
-    """Read a date, or an instant, of which the day is returned."""
+    """Read a date, or return the day of an instant."""
     try:
         return date.fromisoformat(text)
     except ValueError:

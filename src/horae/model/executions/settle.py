@@ -150,7 +150,7 @@ def has_begun(running: Running, outcome: Outcome) -> bool:
 
 
 def lost_outcome(running: Running) -> Outcome:
-    """Return the outcome that stands for the missing report of a lost worker."""
+    """Return the outcome that replaces the missing report of a lost worker."""
     return Outcome(parcel=running.parcel, lo=running.lo, hi=running.hi, attempt=running.attempt, outcome="failed")
 
 

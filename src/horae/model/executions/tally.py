@@ -121,8 +121,9 @@ class NamespaceTally(OutcomeCounts):
 def missing_counts(found: Mapping[Minute, JobTally], known: Mapping[Minute, OutcomeCounts]) -> dict[Minute, JobTally]:
     """Return the counts that history has and the statistics lack, by job and minute.
 
-    The end of an execution may be counted a moment, and so a minute, after it happened. So only the difference over all
-    these minutes together is missing. It is assigned to the newest minutes first, when no server was left to count.
+    The end of an execution may be counted a moment, and so a minute, after it happened. So a count is only missing if
+    the totals over all these minutes differ. It is assigned to the newest minutes first, when no server was left to
+    count.
     """
     lacking: dict[Minute, JobTally] = {}
     for name in ENDS:
@@ -160,7 +161,10 @@ def step_of(since: Instant, until: Instant, least: int = MINUTE) -> int:
 
 
 def span_for(step: int, since: Instant, now: Instant, spans: Sequence[int]) -> int:
-    """Return the widest stored span that divides the step and still is kept."""
+    """Return the widest stored span that divides the step and still covers the window.
+
+    When no span does, return the one that is stored longest.
+    """
     fitting = [span for span in spans if step % span == 0]
     kept = [span for span in fitting if since >= now - RETENTION[span] * SECOND]
     return max(kept or [max(spans, key=lambda span: RETENTION[span])])

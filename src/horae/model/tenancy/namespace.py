@@ -215,7 +215,7 @@ class Retention(Struct, frozen=True):
         return min(self.of(namespace, outcome) for outcome in OUTCOMES)
 
     def longer_rules(self, now: Instant) -> list["Longer"]:
-        """Return the namespaces and outcomes that are kept longer than in general, with the oldest end to keep."""
+        """Return the namespaces and outcomes with a longer retention than the general one, each with its cutoff."""
         return [
             (namespace, outcome, max(now - span, 0))
             for namespace, rules in sorted(self.rules.items())

@@ -16,7 +16,7 @@ _NOT_TAKEN_OVER = JOB.where(lambda field: field.steps == "never")
 
 
 def derive(name: str, call: Call, base: Spec | None, queue: str) -> Spec:
-    """Return the job of a step: its own fields, over the job that it names or in the workflow's queue."""
+    """Return the job of a step: its own fields over those of the job that it names, or of the workflow's queue."""
     if base is None:
         body: dict[str, Any] = {"queue": queue, **call.own}
     else:
