@@ -133,7 +133,7 @@ def _field(info: msgspec.structs.FieldInfo) -> Field:
     kind, metas = _parts(info.type)
     about = next((meta.description for meta in reversed(metas) if meta.description and meta not in SHAPES), "")
     if about and isinstance(info.default, int | str) and info.default and not any(word in about for word in DEFAULTED):
-        about = f"{about.removesuffix('.')}; {info.default} otherwise."
+        about = f"{about.removesuffix('.')}; {info.default} by default."
     required = info.default is NODEFAULT and info.default_factory is NODEFAULT
     name, value = info.name, info.name
     if SHAPES[0] in metas or SHAPES[2] in metas:

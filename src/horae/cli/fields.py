@@ -134,9 +134,9 @@ def help_of(row: Row, table: Rows) -> str:
     """Return a field's help text with an example and its default."""
     usual, text = table.defaults.get(row.name), row.field.help.rstrip(".")
     example = f", as {shown}" if (shown := _example(row.kind, row.field.example)) else ""
-    is_told = any(word in text for word in ("otherwise", "unless")) or isinstance(usual, bool)
-    otherwise = f"; {usual} otherwise" if isinstance(usual, str | int) and usual and not is_told else ""
-    return f"{text}{example}{otherwise}."
+    mentions_default = any(word in text for word in ("otherwise", "unless", "by default")) or isinstance(usual, bool)
+    default = f"; {usual} by default" if isinstance(usual, str | int) and usual and not mentions_default else ""
+    return f"{text}{example}{default}."
 
 
 def _example(kind: Kind, example: Any) -> str:

@@ -62,7 +62,7 @@ class DeadLettersResource(Resource):
     ) -> ResultPage[DeadLetter]:  # fmt: skip
         """List dead letters, newest first.
 
-        `state`: The state of the dead letters; open otherwise. `job`: Only dead letters of this job, by name or
+        `state`: The state of the dead letters; open by default. `job`: Only dead letters of this job, by name or
         id. `queue`: Only dead letters of this queue. `error_type`: The type of their error. `reason`: The reason
         of their end: retries, permanent, runTimeout... `text`: A part of the error's message. `since`: Only dead
         letters created at this time or later. RFC 3339 with an offset. `until`: Only dead letters created before
@@ -83,7 +83,7 @@ class DeadLettersResource(Resource):
         """Count dead letters by job and error, the largest group first; each group shows its newest one as the
         example.
 
-        `state`: The state of the dead letters; open otherwise. `job`: Only dead letters of this job, by name or
+        `state`: The state of the dead letters; open by default. `job`: Only dead letters of this job, by name or
         id. `queue`: Only dead letters of this queue. `error_type`: The type of their error. `reason`: The reason
         of their end: retries, permanent, runTimeout... `text`: A part of the error's message. `since`: Only dead
         letters created at this time or later. RFC 3339 with an offset. `until`: Only dead letters created before
@@ -161,7 +161,7 @@ class WorkersResource(Resource):
     ) -> AutoscaleSignals:
         """Read the load of a queue, and the number of workers for a target wait.
 
-        `target_wait`: The time that an execution may wait, such as 5s; 5s otherwise. `slots`: Slots per worker;
+        `target_wait`: The time that an execution may wait, such as 5s; 5s by default. `slots`: Slots per worker;
         the mean of present workers by default.
         """
         query = {"target_wait": span(target_wait), "slots": slots}
@@ -170,7 +170,7 @@ class WorkersResource(Resource):
     async def enrol(self, *, queues: Sequence[str] = (), expires_in: Span | None = None) -> ApiDocument:
         """Create a token that one worker exchanges for its own key. A repeated request creates another token.
 
-        `queues`: The only queues it may serve. `expires_in`: The validity of the token, up to 30d; 1h otherwise.
+        `queues`: The only queues it may serve. `expires_in`: The validity of the token, up to 30d; 1h by default.
         """
         body = given(queues=list(queues) or None, expires_in=span(expires_in))
         return ApiDocument.of(await self._caller.post(path_of("enrolments"), body))

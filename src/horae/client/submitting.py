@@ -145,7 +145,7 @@ class Submittable(SubmitMethod[F_co, PendingSubmission[ExecutionInfo]]):
     ) -> PendingSubmission[list[SubmittedItem]]:
         """Submit one execution per item of params."""
         return PendingSubmission(
-            f"{self._said}.submit_many", self.app.client.submit_many(self.name, items, atomic=atomic, **options)
+            f"{self._source_name}.submit_many", self.app.client.submit_many(self.name, items, atomic=atomic, **options)
         )
 
     if not TYPE_CHECKING:  # otherwise a type checker would accept every name
@@ -154,8 +154,8 @@ class Submittable(SubmitMethod[F_co, PendingSubmission[ExecutionInfo]]):
             if (hint := OTHER_NAMES.get(name)) is None:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             raise AttributeError(
-                f"A job of Horae has no .{name}(...). Write `await {self._said}.submit(...)`,"
-                f" or `{self._said}.sync.submit(...)` in code without async. {hint}".rstrip()
+                f"A job of Horae has no .{name}(...). Write `await {self._source_name}.submit(...)`,"
+                f" or `{self._source_name}.sync.submit(...)` in code without async. {hint}".rstrip()
             )
 
     def __reduce__(self) -> str:
@@ -163,13 +163,13 @@ class Submittable(SubmitMethod[F_co, PendingSubmission[ExecutionInfo]]):
         return str(self.__dict__["__qualname__"])
 
     @property
-    def _said(self) -> str:
+    def _source_name(self) -> str:
         """The name of the job in the user's code."""
         return str(self.__dict__.get("__name__", self.name))
 
     def _submit(self, args: tuple[Any, ...], named: dict[str, Any]) -> PendingSubmission[ExecutionInfo]:
         params, options = self._call(args, named)
-        return PendingSubmission(f"{self._said}.submit", self.app.client.submit(self.name, params, **options))
+        return PendingSubmission(f"{self._source_name}.submit", self.app.client.submit(self.name, params, **options))
 
     def _call(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         return split_arguments(self.name, self.signature, self._document, args, named)
@@ -197,7 +197,7 @@ class SyncSubmit(SubmitMethod[F_co, ExecutionInfo]):
 
         def __getattr__(self, name: str) -> NoReturn:
             if name in OTHER_NAMES and "_job" in self.__dict__:
-                call = f"{self._job._said}.sync"
+                call = f"{self._job._source_name}.sync"
                 raise AttributeError(
                     f"{call} has no .{name}(...). Write `{call}.submit(...)`. {OTHER_NAMES[name]}".rstrip()
                 )

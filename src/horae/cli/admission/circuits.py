@@ -43,7 +43,7 @@ def _show(api: Api, circuit: JobCircuitInfo, given: dict[str, Any]) -> None:
     return None
 
 
-def _told(circuit: CircuitInfo, given: dict[str, Any]) -> str:
+def _sentence(circuit: CircuitInfo, given: dict[str, Any]) -> str:
     of = f" for {circuit.key}" if circuit.key else ""
     hand = " by hand" if circuit.forced else ""
     until = f" until {circuit.raw['until']}" if circuit.until else ""
@@ -59,10 +59,14 @@ request(
     examples=("horae circuits show report", "horae circuits show report --key acme -o json"),
 )  # fmt: skip
 request(
-    circuits, "circuits.open", message(_told), called=NAMES, examples=(OPEN, "horae circuits open report --key acme")
+    circuits,
+    "circuits.open",
+    message(_sentence),
+    called=NAMES,
+    examples=(OPEN, "horae circuits open report --key acme"),
 )
 request(
-    circuits, "circuits.close", message(_told), called=NAMES,
+    circuits, "circuits.close", message(_sentence), called=NAMES,
     examples=("horae circuits close report --reason 'failures are expected today'",),
 )  # fmt: skip
-request(circuits, "circuits.reset", message(_told), called=NAMES, examples=("horae circuits reset report",))
+request(circuits, "circuits.reset", message(_sentence), called=NAMES, examples=("horae circuits reset report",))

@@ -203,7 +203,7 @@ async def hold(
     hold_info = await api.client.queues.hold(_queue_or_all(name, every), length, **options)
     if wait or timeout is not None:
         return await _drain(api, hold_info, timeout)
-    return _tell(api, hold_info, "held")
+    return _print_hold(api, hold_info, "held")
 
 
 async def _drain(api: Api, made: HoldInfo, timeout: str | None) -> None:
@@ -217,14 +217,14 @@ async def _drain(api: Api, made: HoldInfo, timeout: str | None) -> None:
     final = await in_time(
         api, api.client.queues.drained(made, look), timeout, _name(made), what="Running work of", remedy=remedy
     )
-    _tell(api, final, "drained and held")
+    _print_hold(api, final, "drained and held")
 
 
 def _name(hold: HoldInfo) -> str:
     return "all queues" if hold.queue is None else f"queue {hold.queue}"
 
 
-def _tell(api: Api, hold: HoldInfo, verb: str) -> None:
+def _print_hold(api: Api, hold: HoldInfo, verb: str) -> None:
     if not api.out.is_for_people:
         return api.out.document(hold.raw)
     name = _name(hold).capitalize() + (" are" if hold.queue is None else " is")
@@ -289,7 +289,7 @@ async def window(
     queue = _queue_or_all(name, every)
     if not remove:
         hold_info = await api.client.queues.set_window(queue, calendar, reason=reason, drain=drain)
-        return _tell(api, hold_info, "held")
+        return _print_hold(api, hold_info, "held")
     await api.client.queues.remove_window(queue, calendar)
     if api.out.is_for_people:
         api.out.say(f"Calendar {calendar} no longer holds {'all queues' if queue is None else f'queue {queue}'}.")

@@ -179,7 +179,7 @@ async def delete(api: Api, job: tuple[str, ...], tag: str | None, yes: bool, **h
         raise click.UsageError("Name the jobs to delete, or give --tag.")
     for one in job if tag is None else await _tagged(api, tag, yes):
         deleted = await api.client.jobs.delete(one, **how)
-        _done(api, deleted.raw, f"Deleted {deleted.name}. Undo it with: horae jobs restore {deleted.job_id}")
+        _print(api, deleted.raw, f"Deleted {deleted.name}. Undo it with: horae jobs restore {deleted.job_id}")
 
 
 async def _tagged(api: Api, tag: str, yes: bool) -> list[str]:
@@ -238,7 +238,7 @@ async def trigger(
         return await finish(api, execution, follow=follow, timeout=timeout)
     already = " already" if execution.deduplicated or execution.cached else ""
     sentences = (f"Execution {execution.id} is{already} {execution.status}.", execution.note, execution.warning)
-    _done(api, execution.raw, " ".join(filter(None, sentences)))
+    _print(api, execution.raw, " ".join(filter(None, sentences)))
     if api.out.is_for_people:
         await show_hint(api, execution.id)
     return None
@@ -259,7 +259,7 @@ def _interval(text: str | None) -> tuple[str, str] | None:
 async def forget_results(api: Api, job: str) -> None:
     """Forget the cached results of a job, so that they answer no submission."""
     count = await api.client.jobs.forget_results(job)
-    _done(api, {"forgotten": count}, f"Forgot {count} results.")
+    _print(api, {"forgotten": count}, f"Forgot {count} results.")
 
 
 @jobs.command(examples=("horae jobs dependencies daily-report", "horae jobs dependencies daily-report -o json"))
@@ -301,7 +301,7 @@ request(
 )  # fmt: skip
 
 
-def _done(api: Api, document: dict[str, Any], sentence: str) -> None:
+def _print(api: Api, document: dict[str, Any], sentence: str) -> None:
     if api.out.is_for_people:
         api.out.say(sentence)
     else:

@@ -51,7 +51,7 @@ async def list_(api: Api, archive: bool, **filters: Any) -> None:
     if archive:
         page = await api.client.executions.archived(**_of_archive(filters))
         api.out.list(page.raw, COLUMNS, NOT_ARCHIVED)
-        _tell_unread(page.raw)
+        _print_unread(page.raw)
         return
     page = await api.client.executions.list(**filters)
     api.out.list(page.raw, COLUMNS, "There are no such executions. Create one with: horae jobs trigger JOB")
@@ -95,7 +95,7 @@ async def export(api: Api, archive: bool, **filters: Any) -> None:
         page = await ask(limit=EXPORTED, cursor=cursor, **filters)
         for item in page.raw["items"]:
             echo(json.dumps(item, ensure_ascii=False, separators=(",", ":")))
-        unread |= _tell_unread(page.raw)
+        unread |= _print_unread(page.raw)
         cursor = page.raw["nextCursor"]
         if cursor is None:
             break
@@ -103,7 +103,7 @@ async def export(api: Api, archive: bool, **filters: Any) -> None:
         click.get_current_context().exit(1)
 
 
-def _tell_unread(document: dict[str, Any]) -> bool:
+def _print_unread(document: dict[str, Any]) -> bool:
     """Print the archive's unreadable files; tell whether there were any."""
     notes = document.get("notes", [])
     for note in notes:

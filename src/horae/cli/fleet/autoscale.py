@@ -119,11 +119,11 @@ class Autoscaler:
         signals = await self._api.client.workers.signals(self._queue, target_wait=self._wait, slots=self._slots)
         now = await self._fleet.size(signals.workers)
         to = self._scaler.size(self._api.env.clock.monotonic(), now, signals.desired_workers)
-        self._tell(signals, now, to)
+        self._report(signals, now, to)
         if to != now and not self._dry:
             await self._fleet.resize(now, to)
 
-    def _tell(self, signals: Any, now: int, to: int) -> None:
+    def _report(self, signals: Any, now: int, to: int) -> None:
         if not self._api.out.is_for_people:
             return self._api.out.document({**signals.raw, "current": now, "next": to, "dryRun": self._dry})
         change = "unchanged" if to == now else f"{'would become' if self._dry else 'becomes'} {to}"

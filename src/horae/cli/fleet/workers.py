@@ -39,7 +39,7 @@ COLUMNS: list[Column] = [
 ]
 
 
-def _tell_token(api: Api, made: ApiDocument, given: Given) -> None:
+def _print_token(api: Api, made: ApiDocument, given: Given) -> None:
     if not api.out.is_for_people:
         return api.out.document(made.raw)
     echo(made.raw["token"])
@@ -62,7 +62,7 @@ request(
 
 
 request(
-    workers, "workers.enrol", _tell_token,
+    workers, "workers.enrol", _print_token,
     examples=("horae workers enrol", "horae workers enrol --queue gpu --expires-in 1d"),
 )  # fmt: skip
 

@@ -28,14 +28,14 @@ async def executions(api: Api, repair: bool) -> None:
     """
     report = (await api.client.audit.executions(repair=repair)).raw
     if api.out.is_for_people:
-        _tell(api, report)
+        _print_report(api, report)
     else:
         api.out.document(report)
     if report["findings"]:
         click.get_current_context().exit(1)
 
 
-def _tell(api: Api, report: dict[str, Any]) -> None:
+def _print_report(api: Api, report: dict[str, Any]) -> None:
     shelves = [f"{amount['items']} {shelf}" for shelf, amount in report["shelves"].items()]
     api.out.say(f"Checked {', '.join(shelves) or 'an empty store'}.")
     repaired = report.get("repaired")
@@ -78,14 +78,14 @@ async def fires(api: Api, job: str, since: str, until: str, trigger: str | None)
     """
     report = (await api.client.audit.fires(job, since, until, trigger=trigger)).raw
     if api.out.is_for_people:
-        _tell_fires(api, report)
+        _print_fires(api, report)
     else:
         api.out.document(report)
     if report["findings"]:
         click.get_current_context().exit(1)
 
 
-def _tell_fires(api: Api, report: dict[str, Any]) -> None:
+def _print_fires(api: Api, report: dict[str, Any]) -> None:
     counts = ", ".join(f"{count:,} {disposition}" for disposition, count in sorted(report["dispositions"].items()))
     many = f"{report['fires']:,} fire{'' if report['fires'] == 1 else 's'}"
     fate = "accounted for exactly once" if not report["findings"] else "in the ledger"

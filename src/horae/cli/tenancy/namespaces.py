@@ -26,7 +26,7 @@ _BY_OUTCOME = {
     "archive": "Executions to archive after their retention: all, or failed; repeatable; none archives nothing.",
 }
 _DERIVED = tuple(row for row in NAMESPACE.rows if row.name not in _BY_OUTCOME)
-_said_options = with_options(
+_setting_options = with_options(
     click.option(f"--{row.flag}", multiple=True, metavar=row.field.metavar, help=_BY_OUTCOME[row.name])
     if row.name in _BY_OUTCOME
     else option_of(row, NAMESPACE)
@@ -50,11 +50,11 @@ def namespaces() -> None:
     )
 )
 @click.argument("name")
-@_said_options
+@_setting_options
 @remote
 async def create(api: Api, name: str, **said: Any) -> None:
     """Create a namespace with its first queue."""
-    api.out.one((await api.client.namespaces.create(name, **_said(said))).raw)
+    api.out.one((await api.client.namespaces.create(name, **_changes_of(said))).raw)
 
 
 COLUMNS: list[Column] = [
@@ -82,12 +82,12 @@ async def show(api: Api, name: str | None) -> None:
     ),
 )
 @click.argument("name")
-@_said_options
+@_setting_options
 @unset_option(NAMESPACE.rows)
 @remote
 async def set_(api: Api, name: str, **said: Any) -> None:
     """Change the settings of a namespace; fields that you do not name stay unchanged."""
-    changed = _said(said)
+    changed = _changes_of(said)
     if not changed:
         raise click.UsageError(
             "There is nothing to change: give --description, --weight, --retention or another option."
@@ -154,7 +154,7 @@ async def _erased(api: Api, name: str, cancel: bool, definitions: bool, patience
         await api.env.clock.sleep(1.0)
 
 
-def _said(options: dict[str, Any]) -> dict[str, Any]:
+def _changes_of(options: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that the options give."""
     changes = changes_of(_DERIVED, options)
     if options["retention"]:

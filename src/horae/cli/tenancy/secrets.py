@@ -35,7 +35,7 @@ async def set_(api: Api, name: str, file: Path | None) -> None:
     """
     done = await api.client.secrets.set(name, _value(name, file))
     used = f'Texts of jobs use it as secret://{name}, functions with secrets=["{name}"] as ctx.secret("{name}").'
-    _told(api, done.raw, f"{name} has its {_ordinal(done.version)} value. {used}")
+    _print(api, done.raw, f"{name} has its {_ordinal(done.version)} value. {used}")
 
 
 COLUMNS: list[Column] = [
@@ -81,7 +81,7 @@ def _ordinal(number: int) -> str:
     return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")
 
 
-def _told(api: Api, document: dict[str, Any], sentence: str) -> None:
+def _print(api: Api, document: dict[str, Any], sentence: str) -> None:
     if api.out.is_for_people:
         api.out.say(sentence)
     else:

@@ -76,7 +76,7 @@ request(
 async def add(api: Api, job: str, **options: Any) -> None:
     """Add a trigger to a job."""
     trigger = await api.client.triggers.add(job, _given(_ROWS, options))
-    _done(api, trigger.raw, f"Added {trigger.name} to {trigger.job}: {trigger.text}.")
+    _print(api, trigger.raw, f"Added {trigger.name} to {trigger.job}: {trigger.text}.")
 
 
 @triggers.command(
@@ -96,7 +96,7 @@ async def edit(api: Api, job: str, name: str, **options: Any) -> None:
     if not given:
         raise click.UsageError("Give the fields to change: horae triggers edit --help")
     changed = await api.client.triggers.edit(job, name, **FIELDS.keywords(given))
-    _done(api, changed.raw, f"Changed {changed.name} of {changed.job}: {changed.text}.")
+    _print(api, changed.raw, f"Changed {changed.name} of {changed.job}: {changed.text}.")
 
 
 request(
@@ -208,7 +208,7 @@ def _policy(text: str) -> str | dict[str, Any]:
 _SPELLED: dict[str, Callable[[str], Any]] = {"webhook": _webhook, "misfire": _policy, "overlap": _policy}
 
 
-def _done(api: Api, document: dict[str, Any], sentence: str) -> None:
+def _print(api: Api, document: dict[str, Any], sentence: str) -> None:
     if api.out.is_for_people:
         api.out.say(sentence)
     else:

@@ -129,8 +129,8 @@ class JobsResource(Resource):
     ) -> JobInfo:  # fmt: skip
         """Delete a job: its triggers stop at once, its history stays readable, its name is free again.
 
-        `queued`: The treatment of queued executions; cancel otherwise. `running`: The treatment of running
-        executions; finish otherwise. `force`: Delete the job even if workflows run it.
+        `queued`: The treatment of queued executions; cancel by default. `running`: The treatment of running
+        executions; finish by default. `force`: Delete the job even if workflows run it.
         """
         query = {"queued": queued, "running": running, "force": force or None}
         return JobInfo.of(await self._caller.delete(path_of("jobs", ref), query))
@@ -186,7 +186,7 @@ class JobsResource(Resource):
         Days that are more than 100 days ago are days of UTC instead of the time zone.
 
         `since`: The first day, as 2026-11-15, or the day of an instant. `until`: The last day. `timezone`: An
-        IANA name such as "Europe/Paris"; UTC otherwise.
+        IANA name such as "Europe/Paris"; UTC by default.
         """
         query = {"from": since, "to": until, "timezone": timezone}
         return ApiDocument.of(await self._caller.get(path_of("jobs", ref, "days"), query))
@@ -208,7 +208,7 @@ class JobsResource(Resource):
     ) -> ApiDocument:  # fmt: skip
         """List a job's executions, newest first, with the states of their steps if it is a workflow.
 
-        `by`: run: newest first; interval: by their data interval; run otherwise.
+        `by`: run: newest first; interval: by their data interval; run by default.
         """
         query = {"by": by, "limit": limit, "cursor": cursor}
         return ApiDocument.of(await self._caller.get(path_of("jobs", ref, "grid"), query))

@@ -50,7 +50,7 @@ class KeysResource(Resource):
 
         The answer has its text, which is shown only once, even if the request is repeated.
 
-        `overlap`: The time that the old key stays valid, up to 90d; 0 ends it; 1d otherwise.
+        `overlap`: The time that the old key stays valid, up to 90d; 0 ends it; 1d by default.
         """
         return ApiDocument.of(await self._caller.post(path_of("keys", key_id, "rotate"), given(overlap=span(overlap))))
 

@@ -142,8 +142,8 @@ class FiresResource(Resource):
         """Count fired, missed, skipped and planned fires, by minute, hour or day of a time zone.
 
         `since`: The first day, such as 2026-11-15, or the day of an instant; today by default. `until`: The last
-        day; the first by default. `by`: The period of an item; minutes without fires are left out; day otherwise.
-        `timezone`: An IANA name such as "Europe/Paris"; UTC otherwise. `job`: A job's name or id.
+        day; the first by default. `by`: The period of an item; minutes without fires are left out; day by
+        default. `timezone`: An IANA name such as "Europe/Paris"; UTC by default. `job`: A job's name or id.
         """
         query = {"from": since, "to": until, "by": by, "timezone": timezone, "job": job}
         return ApiDocument.of(await self._caller.get(path_of("fires", "counts"), query))

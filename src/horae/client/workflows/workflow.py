@@ -290,8 +290,8 @@ class AppWorkflow(Submittable[Callable[..., Any]]):
     def __call__(self, *args: Any, **named: Any) -> Any:
         if BUILDING.get() is None:
             raise TypeError(
-                f"{self.name} is a workflow, which servers run: await {self._said}.submit(...),"
-                f" or {self._said}.sync.submit(...)"
+                f"{self.name} is a workflow, which servers run: await {self._source_name}.submit(...),"
+                f" or {self._source_name}.sync.submit(...)"
             )
         return self.step()(*args, **named)
 

@@ -49,26 +49,26 @@ async def create(
     since, until = settings.pop("from_"), settings.pop("to")
     settings |= {"order": "newest" if newest_first else None, "params": read_params(param, params)}
     if dry_run:
-        return _tell_plan(api, (await api.client.backfills.plan(job, since, until, **settings)).raw)
+        return _print_plan(api, (await api.client.backfills.plan(job, since, until, **settings)).raw)
     backfill = await api.client.backfills.create(job, since, until, **settings)
     if wait or timeout is not None:
         return await _finish(api, backfill, timeout)
     if not api.out.is_for_people:
         return api.out.document(backfill.raw)
     api.out.say(f"Backfill {backfill.id} of {backfill.fires:,} fire{'' if backfill.fires == 1 else 's'} has started.")
-    return _say_all(api, backfill.notes)
+    return _print_notes(api, backfill.notes)
 
 
-def _tell_plan(api: Api, plan: dict[str, Any]) -> None:
+def _print_plan(api: Api, plan: dict[str, Any]) -> None:
     if not api.out.is_for_people:
         return api.out.document(plan)
     many = f"{plan['toRun']:,} of {plan['fires']:,} fire{'' if plan['fires'] == 1 else 's'} would run"
     span = f", from {plan['firstFireAt']} to {plan['lastFireAt']}" if plan.get("firstFireAt") else ""
     api.out.say(f"{many}{span}.")
-    return _say_all(api, plan["notes"])
+    return _print_notes(api, plan["notes"])
 
 
-def _say_all(api: Api, notes: Sequence[str]) -> None:
+def _print_notes(api: Api, notes: Sequence[str]) -> None:
     for note in notes:
         api.out.say(note)
 
@@ -77,7 +77,7 @@ async def _finish(api: Api, made: BackfillInfo, timeout: str | None) -> None:
     """Wait until a backfill has ended; exit 1 unless all its executions succeeded."""
     remedy = f"wait again with `horae backfills show {made.id} --wait`"
     final = await in_time(api, api.client.backfills.wait(made.id), timeout, made.id, what="Backfill", remedy=remedy)
-    _told(api, final, {})
+    _print_summary(api, final, {})
     if final.state != "done" or final.failed or final.ended_otherwise:
         click.get_current_context().exit(1)
 
@@ -86,7 +86,7 @@ def _summary(b: BackfillInfo, given: Given) -> str:
     parts = [f"{b.succeeded:,} succeeded"]
     counts = (
         (b.failed, "failed"),
-        (b.ended_otherwise, "ended otherwise"),
+        (b.ended_otherwise, "ended with another outcome"),
         (b.live, "live"),
         (b.already_ran, "ran before"),
     )
@@ -94,7 +94,7 @@ def _summary(b: BackfillInfo, given: Given) -> str:
     return f"Backfill {b.id}: {b.state}; {', '.join(parts)} of {b.fires:,}."
 
 
-_told = message(_summary)
+_print_summary = message(_summary)
 
 
 COLUMNS: list[Column] = [
@@ -145,10 +145,10 @@ request(
 )  # fmt: skip
 
 
-request(backfills, "backfills.pause", _told, called=ONE, examples=("horae backfills pause BACKFILL",))
+request(backfills, "backfills.pause", _print_summary, called=ONE, examples=("horae backfills pause BACKFILL",))
 
 
-request(backfills, "backfills.resume", _told, called=ONE, examples=("horae backfills resume BACKFILL",))
+request(backfills, "backfills.resume", _print_summary, called=ONE, examples=("horae backfills resume BACKFILL",))
 
 
 @backfills.command(examples=("horae backfills cancel BACKFILL", "horae backfills cancel BACKFILL --executions"))
@@ -157,4 +157,4 @@ request(backfills, "backfills.resume", _told, called=ONE, examples=("horae backf
 @remote
 async def cancel(api: Api, backfill: str, executions: bool) -> None:
     """Start no more executions of a backfill, permanently; those already started finish, except with --executions."""
-    _told(api, await api.client.backfills.cancel(backfill, executions=executions), {})
+    _print_summary(api, await api.client.backfills.cancel(backfill, executions=executions), {})

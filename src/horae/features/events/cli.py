@@ -43,7 +43,7 @@ async def send(api: Api, name: str, payload: str | None, id_: str | None, dry_ru
     """Send an event to all triggers that listen to its name."""
     content = None if payload is None else read_json(payload, "--payload")
     if dry_run:
-        return _tell_plan(api, (await api.client.events.plan(name, content, id=id_)).raw)
+        return _print_plan(api, (await api.client.events.plan(name, content, id=id_)).raw)
     sent = await api.client.events.send(name, content, id=id_)
     if not api.out.is_for_people:
         return api.out.document(sent.raw)
@@ -57,7 +57,7 @@ async def send(api: Api, name: str, payload: str | None, id_: str | None, dry_ru
     return None
 
 
-def _tell_plan(api: Api, plan: dict[str, Any]) -> None:
+def _print_plan(api: Api, plan: dict[str, Any]) -> None:
     if not api.out.is_for_people:
         return api.out.document(plan)
     for one in plan["fires"]:

@@ -73,7 +73,7 @@ class EventsResource(Resource):
         is the secret, and is always new.
 
         `secret`: The secret of the sender; by default, a new one. `new_url`: Create a new URL beside the old one.
-        `old_for`: How long the old secret or URL stays valid. "5m", "1h30m", ISO 8601 or seconds; 1d otherwise.
+        `old_for`: How long the old secret or URL stays valid. "5m", "1h30m", ISO 8601 or seconds; 1d by default.
         """
         body = given(secret=secret, new_url=new_url or None, old_for=span(old_for))
         return ApiDocument.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "webhook"), body))

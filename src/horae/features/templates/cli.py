@@ -40,10 +40,10 @@ async def put(api: Api, name: str | None, file: str, dry_run: bool, if_version: 
     done = await api.client.templates.put(called, document, if_match=match, dry_run=dry_run)
     if not api.out.is_for_people:
         return api.out.document(done.raw)
-    return _tell(api, done, dry_run=dry_run)
+    return _print_changes(api, done, dry_run=dry_run)
 
 
-def _tell(api: Api, done: TemplateInfo, *, dry_run: bool) -> None:
+def _print_changes(api: Api, done: TemplateInfo, *, dry_run: bool) -> None:
     for one in done.affected:
         api.out.say(f"{one['job']}: {one['error']}" if one.get("error") else f"{one['job']}:")
         for line in diff_lines(one["changes"]):

@@ -52,7 +52,7 @@ from_input = click.option("--password-stdin", "from_input", is_flag=True, help="
 async def create(api: Api, name: str, role: str, permissions: tuple[str, ...], from_input: bool) -> None:
     """Create a user with a password and a role in this namespace."""
     user = await api.client.users.create(name, _password(from_input), role=role, permissions=permissions)
-    _told(api, user.raw, f"{name} may sign in now, as {role}.")
+    _print(api, user.raw, f"{name} may sign in now, as {role}.")
 
 
 COLUMNS: list[Column] = [
@@ -78,7 +78,7 @@ request(users, "users.get", one, name="show", examples=("horae users show ada",)
 @remote
 async def grant(api: Api, name: str, role: str, permissions: tuple[str, ...]) -> None:
     """Grant a user a role in this namespace."""
-    _told(api, (await api.client.users.grant(name, role=role, permissions=permissions)).raw, f"{name} is {role} now.")
+    _print(api, (await api.client.users.grant(name, role=role, permissions=permissions)).raw, f"{name} is {role} now.")
 
 
 request(
@@ -93,7 +93,7 @@ request(
 @remote
 async def password(api: Api, name: str, from_input: bool) -> None:
     """Set another password for a user, who is signed out everywhere."""
-    _told(api, (await api.client.users.edit(name, password=_password(from_input))).raw, f"{name} has a new password.")
+    _print(api, (await api.client.users.edit(name, password=_password(from_input))).raw, f"{name} has a new password.")
 
 
 @users.command(examples=("horae users disable ada",))
@@ -101,7 +101,7 @@ async def password(api: Api, name: str, from_input: bool) -> None:
 @remote
 async def disable(api: Api, name: str) -> None:
     """Disable a user until `enable`."""
-    _told(api, (await api.client.users.edit(name, active=False)).raw, f"{name} is signed out and disabled.")
+    _print(api, (await api.client.users.edit(name, active=False)).raw, f"{name} is signed out and disabled.")
 
 
 @users.command(examples=("horae users enable ada",))
@@ -109,13 +109,13 @@ async def disable(api: Api, name: str) -> None:
 @remote
 async def enable(api: Api, name: str) -> None:
     """Enable a disabled user."""
-    _told(api, (await api.client.users.edit(name, active=True)).raw, f"{name} may sign in again.")
+    _print(api, (await api.client.users.edit(name, active=True)).raw, f"{name} may sign in again.")
 
 
 request(users, "users.delete", message("Deleted {name}.", deleted=True), examples=("horae users delete ada",))
 
 
-def _told(api: Api, document: dict[str, Any], sentence: str) -> None:
+def _print(api: Api, document: dict[str, Any], sentence: str) -> None:
     if api.out.is_for_people:
         api.out.say(sentence)
     else:

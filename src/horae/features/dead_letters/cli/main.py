@@ -165,17 +165,17 @@ async def _bulk(api: Api, verb: str, ids: tuple[str, ...], filters: dict[str, An
     """Show the number of matches, ask for confirmation, then act on them page by page; newer failures are left out."""
     act = api.client.dlq.retry if verb == "retry" else api.client.dlq.discard
     if ids:
-        return _tell(api, verb, [await act(list(ids), **filters)])
+        return _print_summary(api, verb, [await act(list(ids), **filters)])
     count, more = await _count(api, {name: value for name, value in filters.items() if name != "params"})
     api.out.say(f"{'At least ' if more else ''}{count} dead letter{'' if count == 1 else 's'} match.")
     if not count:
-        return _tell(api, verb, [])
+        return _print_summary(api, verb, [])
     if not yes:
         confirm(f"{verb.capitalize()} {'them' if count > 1 else 'it'}?")
     done = [await act(**filters)]
     while done[-1].more:
         done.append(await act(**filters, cursor=done[-1].next_cursor))
-    return _tell(api, verb, done)
+    return _print_summary(api, verb, done)
 
 
 async def _count(api: Api, filters: dict[str, Any]) -> tuple[int, bool]:
@@ -183,7 +183,7 @@ async def _count(api: Api, filters: dict[str, Any]) -> tuple[int, bool]:
     return len(page), page.next_cursor is not None
 
 
-def _tell(api: Api, verb: str, done: list[BulkResult]) -> None:
+def _print_summary(api: Api, verb: str, done: list[BulkResult]) -> None:
     execution_ids = [execution for bulk in done for execution in bulk.execution_ids]
     summary = {
         "matched": sum(bulk.matched for bulk in done),

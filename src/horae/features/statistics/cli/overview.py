@@ -26,9 +26,9 @@ async def overview(api: Api, since: str | None, until: str | None) -> None:
     if not api.out.is_for_people:
         return api.out.document(found.raw)
     fleet = found.workers
-    api.out.say(f"Now:     {_told(found.counts)}")
-    api.out.say(f"Ended:   {_told(found.ended)}")
-    api.out.say(f"Workers: {_told({name: fleet[name] for name in ('active', 'draining', 'lost')})}")
+    api.out.say(f"Now:     {_counts_text(found.counts)}")
+    api.out.say(f"Ended:   {_counts_text(found.ended)}")
+    api.out.say(f"Workers: {_counts_text({name: fleet[name] for name in ('active', 'draining', 'lost')})}")
     api.out.say(f"Slots:   {fleet['busy']} of {fleet['slots']} busy")
     queues: list[Column] = [
         ("QUEUE", "queue"),
@@ -49,7 +49,7 @@ async def overview(api: Api, since: str | None, until: str | None) -> None:
     return None
 
 
-def _told(counts: dict[str, int]) -> str:
+def _counts_text(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items())
 
 
