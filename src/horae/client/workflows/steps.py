@@ -65,7 +65,11 @@ def sleep(
 
 
 def event(
-    named: str, /, *, filter: str | WorkflowExpression | None = None, **options: Unpack[EventOptions]
+    named: str,
+    /,
+    *,
+    filter: str | WorkflowExpression | None = None,
+    **options: Unpack[EventOptions],  # noqa: A002
 ) -> StepNode:
     """Wait for an event; the result is the event. In the filter, `step.event_value` stands for it."""
     return _wait("event", EVENT, {"name": named, "filter": filter}, options)

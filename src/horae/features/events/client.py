@@ -28,7 +28,7 @@ class SentEvent(ApiDocument, frozen=True, kw_only=True):
 class EventsResource(Resource):
     """External events, and the triggers that listen to them."""
 
-    async def send(self, name: str, payload: Any = None, *, id: str | None = None) -> SentEvent:
+    async def send(self, name: str, payload: Any = None, *, id: str | None = None) -> SentEvent:  # noqa: A002
         """Send an event to all triggers that listen to its name. It is stored when this returns.
 
         A repetition with the same `id` fires no trigger; its answer is the first one, marked `repeated`.
@@ -36,7 +36,7 @@ class EventsResource(Resource):
         body = {"name": name, "payload": payload, **given(id=id)}
         return SentEvent.of(await self._caller.post(path_of("events"), body))
 
-    async def plan(self, name: str, payload: Any = None, *, id: str | None = None) -> ApiDocument:
+    async def plan(self, name: str, payload: Any = None, *, id: str | None = None) -> ApiDocument:  # noqa: A002
         """Return the effects of an event if it came now, in `fires`, `skipped` and `note`; nothing is stored."""
         body = {"name": name, "payload": payload, **given(id=id)}
         return ApiDocument.of(await self._caller.post(path_of("events") + "?dryRun=true", body))

@@ -252,7 +252,7 @@ class Context:
         until_at = None if until is None else _instant(until)
         return self._pending(self._memo.sleep(self._memo.key(SLEEP), wait, until_at), "sleep")
 
-    def wait_for(self, signal: str, *, timeout: Span | None = None, filter: str | None = None) -> PendingOperation:
+    def wait_for(self, signal: str, *, timeout: Span | None = None, filter: str | None = None) -> PendingOperation:  # noqa: A002
         """Wait for a signal without a worker, and return its payload; a signal that arrived before counts.
 
         `filter` is one expression, as in "${signal.payload.amount > 10}". Raises SignalTimeout after `timeout`.
@@ -276,7 +276,7 @@ class Context:
         """
         return self._pending(self._memo.gather(parts, limit), "gather")
 
-    async def artifact(self, name: str, content: Content, *, type: str | None = None) -> ArtifactReceipt:
+    async def artifact(self, name: str, content: Content, *, type: str | None = None) -> ArtifactReceipt:  # noqa: A002
         """Store a file, given by its path, or bytes under a name: users who may read the execution can read it.
 
         It replaces a former artifact of that name.

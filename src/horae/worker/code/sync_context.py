@@ -34,7 +34,7 @@ class SyncContext:
     def sleep(self, span: Span | None = None, *, until: datetime | str | None = None) -> None:
         self._run(self._context.sleep(span, until=until))
 
-    def wait_for(self, signal: str, *, timeout: Span | None = None, filter: str | None = None) -> Any:
+    def wait_for(self, signal: str, *, timeout: Span | None = None, filter: str | None = None) -> Any:  # noqa: A002
         return self._run(self._context.wait_for(signal, timeout=timeout, filter=filter))
 
     def checkpoint(self, state: Any) -> None:
@@ -50,7 +50,7 @@ class SyncContext:
     def transaction(self, connection: Any) -> SyncTransaction:
         return SyncTransaction(self._context.transaction(connection), self._run)
 
-    def artifact(self, name: str, content: Content, *, type: str | None = None) -> ArtifactReceipt:
+    def artifact(self, name: str, content: Content, *, type: str | None = None) -> ArtifactReceipt:  # noqa: A002
         with upload_request(name, content, type) as file:
             kept: ArtifactReceipt = self._wait(file)
             return kept
