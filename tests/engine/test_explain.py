@@ -113,7 +113,7 @@ def test_every_gate_has_a_probe_and_a_scene():
 
 
 def test_every_reason_to_wait_belongs_to_one_gate():
-    """`Waiting.reason` is a WaitReason: mypy refuses one that is not listed there."""
+    """`WaitingSlice.reason` is a WaitReason: mypy refuses one that is not listed there."""
     known = [reason for gate in GATES for reason in gate.reasons]
     assert sorted(known) == sorted({*get_args(WaitReason)})
     written = {reason for text in sources().values() for reason in re.findall(r"reason = '(\w+)'", text)}

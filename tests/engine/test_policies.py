@@ -13,7 +13,7 @@ from horae.errors import BadInput, Conflict
 from horae.model.admission.claim_plan import plan_claims
 from horae.model.admission.policy import quantum
 from horae.model.admission.virtual_times import jain
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.model.fleet.protocol import PROTOCOL, Exchange, Register
 from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE as NAMESPACE
@@ -32,8 +32,8 @@ def of(tenant, takes):
     return {"takes": takes, "tenant": tenant}
 
 
-def running(job: UUID, lane: int) -> Running:
-    return Running(
+def running(job: UUID, lane: int) -> RunningSlice:
+    return RunningSlice(
         parcel=UUID(int=3), lo=0, hi=5, job=job, queue=1, namespace=NAMESPACE, session=UUID(int=2), channel=0, n=1,
         lane=lane, rank=1, queued_at=0, granted_at=0,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from horae.model.executions.slice import Queued, Running, Waiting
+from horae.model.executions.slice import QueuedSlice, RunningSlice, WaitingSlice
 
 JOBS = [UUID(int=n << 16) for n in (71, 72)]
 PARCELS = [UUID(int=n << 16) for n in (1, 2, 3)]
@@ -14,20 +14,20 @@ NOW = 1_800_000_000_000_000
 
 
 def running(parcel=PARCELS[0], lo=0, hi=1, *, attempt=1, job=JOBS[0], **more):
-    return Running(
+    return RunningSlice(
         parcel=parcel, lo=lo, hi=hi, attempt=attempt, job=job, queue=1, namespace=1,
         session=SESSION, channel=0, n=1, lane=1, rank=7, queued_at=NOW - 30, granted_at=NOW - 20, **more,
     )  # fmt: skip
 
 
 def queued(parcel=PARCELS[0], lo=0, hi=1, *, job=JOBS[0], **more):
-    return Queued(
+    return QueuedSlice(
         parcel=parcel, lo=lo, hi=hi, job=job, queue=1, namespace=1, **{"lane": 1, "rank": 7, "queued_at": NOW} | more
     )
 
 
 def waiting(parcel=PARCELS[0], lo=0, hi=1, *, job=JOBS[0], **more):
-    return Waiting(parcel=parcel, lo=lo, hi=hi, job=job, queue=1, namespace=1, **{"reason": "retry"} | more)
+    return WaitingSlice(parcel=parcel, lo=lo, hi=hi, job=job, queue=1, namespace=1, **{"reason": "retry"} | more)
 
 
 def items(slice):

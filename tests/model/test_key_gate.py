@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from horae.model.admission.key_gate import GateEntry, KeyState, pass_gate
 from horae.model.admission.keys import EnvelopeKeys
-from horae.model.executions.slice import Waiting
+from horae.model.executions.slice import WaitingSlice
 
 KEYS = ("limit:a", "limit:b", "limit:c")
 
 
 def entry(number: int, size: int, keys: EnvelopeKeys) -> GateEntry:
     parcel = UUID(int=number << 16)
-    slice = Waiting(parcel=parcel, lo=0, hi=size, job=UUID(int=1), queue=1, namespace=1, reason="delay")
+    slice = WaitingSlice(parcel=parcel, lo=0, hi=size, job=UUID(int=1), queue=1, namespace=1, reason="delay")
     return GateEntry(slice, keys, lane=1, rank=number)
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import VirtualClock, virtual_env
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.model.fleet.session import LIVE, seen_on
 from horae.store.driver import one
 from horae.store.schema import all_tables as schema
@@ -17,7 +17,7 @@ from tests.races.duel import LEFT, RIGHT, SETTINGS, Duel, Explorer, Order, Ran, 
 from tests.store_contract.world import World
 
 Stamp = tuple[UUID, int, int]  # session, channel, n
-Told = list[tuple[Stamp, list[Running] | None]]  # the answer to a worker; None: any slice with its number
+Told = list[tuple[Stamp, list[RunningSlice] | None]]  # the answer to a worker; None: any slice with its number
 
 
 class Move(Struct, frozen=True):
@@ -175,9 +175,9 @@ def _told(scene: Scene, left: list[Any], right: list[Any]) -> Told:
     return [told for move, result in _played(scene, left, right) for told in move.told(result)]
 
 
-def _items(slice: Running) -> range:
+def _items(slice: RunningSlice) -> range:
     return range(slice.lo, slice.hi)
 
 
-def _grants(slice: Running) -> list[tuple[UUID, int, int]]:
+def _grants(slice: RunningSlice) -> list[tuple[UUID, int, int]]:
     return [(slice.parcel, item, slice.attempt) for item in _items(slice)]

@@ -11,7 +11,7 @@ from horae.env import Instant
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.definitions.job import Spec
 from horae.model.executions.parcel import extras_of
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.model.executions.submission import Submission
 from horae.model.fleet.protocol import Outcome
 from horae.model.workflows.decisions.values import Workflow, WorkflowStep
@@ -24,7 +24,7 @@ from horae.store.workflows import cancel as flow_cancel
 from horae.store.workflows import due as flow_due
 from tests.store_contract.world import NAMESPACE, TestJob, World, success
 
-Report = Callable[[Running], Outcome]
+Report = Callable[[RunningSlice], Outcome]
 
 
 def step(name: str, job: TestJob | None = None, **more: Any) -> WorkflowStep:
@@ -118,13 +118,13 @@ async def result(world: World, execution: UUID) -> Any:
     return None if rows[0][0] is None else msgspec.json.decode(rows[0][0])
 
 
-async def step_of(world: World, slice: Running) -> str:
+async def step_of(world: World, slice: RunningSlice) -> str:
     """Return the step to which a running slice belongs."""
     (parcel,) = await world.store.parcels([slice.parcel])
     return extras_of(parcel.extras, slice.lo, slice.hi)[0].step or ""
 
 
-async def params_of(world: World, slice: Running) -> Any:
+async def params_of(world: World, slice: RunningSlice) -> Any:
     """Return the params of the first item of a running slice."""
     (parcel,) = await world.store.parcels([slice.parcel])
     return msgspec.json.decode(parcel.items.one(slice.lo))
@@ -153,5 +153,5 @@ def after(world: World, seconds: float) -> Instant:
     return world.now() + int(seconds * 1_000_000)
 
 
-def child(slice: Running) -> UUID:
+def child(slice: RunningSlice) -> UUID:
     return execution_id(slice.parcel, slice.lo)

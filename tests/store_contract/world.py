@@ -22,7 +22,7 @@ from horae.model.definitions.retry import RetryPolicy
 from horae.model.definitions.tasks import CommandTask
 from horae.model.executions import submission
 from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.model.fleet.deal import WorkRequest
 from horae.model.fleet.protocol import Exchange, Failure, LogLines, Outcome, Progress, Register, Started
 from horae.model.triggers.decisions.named_trigger import NamedTrigger
@@ -301,7 +301,7 @@ class Worker:
         self.marks = done.claimed.lanes
         return reply
 
-    async def claim(self, k: int = 1, **more: Any) -> list[Running]:
+    async def claim(self, k: int = 1, **more: Any) -> list[RunningSlice]:
         """Ask for k items, and return the granted slices."""
         reply = await self.exchange(free=k, **more)
         assert reply.decision == "answer"
@@ -324,7 +324,7 @@ class Worker:
         (row,) = await self.world.rows("SELECT last_seen FROM sessions WHERE id = $1", self.session)
         assert await self.world.store.mark_lost(self.session, row[0])
 
-    async def holds(self) -> list[Running]:
+    async def holds(self) -> list[RunningSlice]:
         return [slice for slice in await self.world.on("running") if slice.session == self.session]
 
 

@@ -17,7 +17,7 @@ from horae.model.base.topic import Topic
 from horae.model.definitions.job import JobVersion
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions.parcel import Parcel
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.model.executions.submission import Submission, SubmitResult
 from horae.model.fleet.protocol import Register
 from horae.model.fleet.session import Session
@@ -191,7 +191,7 @@ class Store:
         now = self.env.now()
         return await self.driver.write(lambda: exchanges.answer_empty(numbers, now))
 
-    async def stamped_slices(self, session: UUID, channel: int, n: int) -> list[Running]:
+    async def stamped_slices(self, session: UUID, channel: int, n: int) -> list[RunningSlice]:
         """Return the running slices that answer an exchange, however often it is repeated."""
         return await self.driver.read(lambda: exchanges.stamped_slices(session, channel, n))
 

@@ -7,7 +7,7 @@ import pytest
 
 from horae.errors import Busy
 from horae.model.definitions.retry import RetryPolicy
-from horae.model.executions.slice import Queued
+from horae.model.executions.slice import QueuedSlice
 from horae.store.base import shelves
 from horae.store.script import Script
 from tests.store_contract.world import World, cancelled, failed, rank, released, spans, success, suspended
@@ -98,7 +98,7 @@ async def test_cancelling_an_item_that_keeps_moving_raises_busy(world: World):
     assert await world.store.cancel(parcel, 0, "") == ("cancelled", None)
 
 
-def _put_back(slice: Queued) -> Script[None]:
+def _put_back(slice: QueuedSlice) -> Script[None]:
     yield shelves.put_queued([slice])
 
 

@@ -68,8 +68,8 @@ def event(
     named: str,
     /,
     *,
-    filter: str | WorkflowExpression | None = None,
-    **options: Unpack[EventOptions],  # noqa: A002
+    filter: str | WorkflowExpression | None = None,  # noqa: A002
+    **options: Unpack[EventOptions],
 ) -> StepNode:
     """Wait for an event; the result is the event. In the filter, `step.event_value` stands for it."""
     return _wait("event", EVENT, {"name": named, "filter": filter}, options)

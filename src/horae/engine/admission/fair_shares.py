@@ -17,7 +17,7 @@ from horae.model.admission.claim_plan import LaneState
 from horae.model.admission.policy import QUANTUM, FairPolicy, quantum, slots_reserved
 from horae.model.admission.queue import Queue
 from horae.model.admission.virtual_times import VirtualTimes
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.store.admission import shares as moves
 from horae.store.admission.lanes import Lane
 from horae.store.contract import Store
@@ -181,7 +181,7 @@ class FairShares:
 
     # After a claim, and after a report
 
-    def charge(self, lane: int, slices: Sequence[Running]) -> None:
+    def charge(self, lane: int, slices: Sequence[RunningSlice]) -> None:
         """Charge a lane's share with the expected time of slices that were claimed from it."""
         policy = self.policy_of(lane)
         if policy is None:

@@ -11,7 +11,7 @@ from horae.engine.base.hints import MANY, Hint, add_amounts
 from horae.engine.executions.expectations import UNKNOWN
 from horae.env import Micros
 from horae.model.admission.policy import QUANTUM, SHORT_TIME
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.store.admission.lanes import Lane
 
 MOST_JOBS = 10_000  # of a lane
@@ -42,7 +42,7 @@ class LaneEstimates:
             if lane in lanes:
                 self._queue_sizes[lanes[lane].queue] = size
 
-    def learn_from_grant(self, lane: int, slices: Sequence[Running]) -> None:
+    def learn_from_grant(self, lane: int, slices: Sequence[RunningSlice]) -> None:
         """Learn the jobs and execution times of slices that were granted from a lane."""
         total = sum(running.hi - running.lo for running in slices)
         amount = self.amounts.get(lane, MANY)

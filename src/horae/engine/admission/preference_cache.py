@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from horae.model.admission.claim_plan import QueuePreferences
 from horae.model.admission.policy import ranks_by_arrival
 from horae.model.admission.queue import Queue
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.model.fleet.session import Session
 
 MOST = 1_000  # different preferences; only workers with ever new weights have more
@@ -66,6 +66,6 @@ class PreferenceCache:
         return bool(self._by_choice)
 
 
-def charge(preferences: QueuePreferences, running: Running, expected: float) -> None:
+def charge(preferences: QueuePreferences, running: RunningSlice, expected: float) -> None:
     """Charge a slice to the preferences with which it was taken."""
     preferences.shares.charge(running.queue, (running.hi - running.lo) * preferences.price(running.queue, expected))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from horae.env import SECOND, Instant
 from horae.model.base.buckets import Buckets
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.model.executions.submission import RepeatedRequest, SubmitResult
 from horae.model.fleet.protocol import Outcome, Range
 from horae.store.executions.leaving.effects import Effects
@@ -52,7 +52,7 @@ class Counters:
             if running.attempt > 1:
                 self.repeated += count
 
-    def answered(self, granted: Sequence[Running], size: int) -> None:
+    def answered(self, granted: Sequence[RunningSlice], size: int) -> None:
         """Count the answer of an exchange: its grants and its size in bytes."""
         self.answer_bytes += size
         if granted:

@@ -10,7 +10,7 @@ from horae.engine.definitions.definition_cache import CachedDefinition, Version
 from horae.model.base.ids import execution_id
 from horae.model.base.trace import trace_id_of
 from horae.model.executions.parcel import Parcel, extras_of
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.store.executions.state_changes import FinishedItems
 
 FindParcel = Callable[[UUID], Parcel | None]  # returns None for a parcel that is not cached
@@ -19,7 +19,7 @@ log = structlog.get_logger("horae.engine")
 
 
 def log_grants(
-    slices: Iterable[Running], parcels: Mapping[UUID, Parcel], definitions: Mapping[Version, CachedDefinition]
+    slices: Iterable[RunningSlice], parcels: Mapping[UUID, Parcel], definitions: Mapping[Version, CachedDefinition]
 ) -> None:
     """Log every execution that was granted to a worker."""
     for running in slices:

@@ -31,7 +31,7 @@ from horae.model.admission.policy import PRIORITY, FairPolicy, Policy
 from horae.model.admission.queue import Queue
 from horae.model.admission.rank import RankLeads
 from horae.model.definitions.retry import RetryPolicy
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.model.fleet.session import Session
 from horae.model.tenancy.secret_refs import SEALED, TAKES_SECRETS
 from horae.store.admission.coarse import all_limits
@@ -337,7 +337,7 @@ class LocalDirectory:
                 self.estimates.amounts.pop(lane, None)
         return left
 
-    def learn_from_grant(self, lane: int, slices: Sequence[Running]) -> None:
+    def learn_from_grant(self, lane: int, slices: Sequence[RunningSlice]) -> None:
         """Update estimates and fair shares with the slices that a claim took from a lane."""
         self.estimates.learn_from_grant(lane, slices)
         if self.fair:

@@ -15,7 +15,7 @@ from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.tenancy.secrets import NOTHING, GrantedSecrets, Secrets
 from horae.env import Env
 from horae.model.executions.parcel import Parcel, extras_of
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.model.executions.tracer import Tracer
 from horae.model.fleet.protocol import ABSENT, Answer, Grant, Range, Request
 from horae.model.fleet.session import Session
@@ -88,7 +88,7 @@ class AnswerBuilder:
 
     async def encode(
         self,
-        slices: Sequence[Running],
+        slices: Sequence[RunningSlice],
         session: Session,
         *,
         requests: Sequence[Request] = (),
@@ -138,7 +138,7 @@ class AnswerBuilder:
         return await self._secrets.grant(namespace, sorted(wanted)) if wanted else NOTHING
 
     def _grant(
-        self, running: Running, epoch: int, parcel: Parcel, definitions: Mapping[Version, CachedDefinition]
+        self, running: RunningSlice, epoch: int, parcel: Parcel, definitions: Mapping[Version, CachedDefinition]
     ) -> Grant:
         envelope = parcel.envelope
         items, problem = parcel.items.part(running.lo, running.hi), ""
@@ -154,7 +154,7 @@ class AnswerBuilder:
             extras=self._extras(parcel, running, "" if known is None else known.name),
         )  # fmt: skip
 
-    def _extras(self, parcel: Parcel, running: Running, job: str) -> Raw:
+    def _extras(self, parcel: Parcel, running: RunningSlice, job: str) -> Raw:
         if self._tracer is not None:
             return Raw(msgspec.json.encode(self._tracer.granted(running, parcel, job)))
         if parcel.extras is None:

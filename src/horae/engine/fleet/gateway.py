@@ -40,7 +40,7 @@ from horae.errors import (
 )
 from horae.model.base.buckets import Buckets
 from horae.model.base.ids import execution_id
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.model.executions.submission import Idempotency, Receipt
 from horae.model.fleet.deal import capacity
 from horae.model.fleet.protocol import Exchange, Range, Register, Registered, Request
@@ -237,7 +237,7 @@ class Gateway:
     async def _encode(
         self,
         known: CachedSession,
-        granted: Sequence[Running],
+        granted: Sequence[RunningSlice],
         ignored: Sequence[Range],
         draining: bool,
         *,

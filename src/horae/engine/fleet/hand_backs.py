@@ -16,7 +16,7 @@ from horae.env import Env
 from horae.model.admission.claim_plan import QueuePreferences
 from horae.model.admission.placement.preempt import is_in_front
 from horae.model.admission.placement.prefetch import MARGIN, goes_before
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.model.fleet.protocol import Exchange, Range
 from horae.store.admission.placement import prefetch
 from horae.store.contract import Store
@@ -58,7 +58,7 @@ class HandBacks:
         hints.listen(self._on_hint)
         topics.held.subscribe(self.name, self.hold)
 
-    def note(self, session: UUID, up: Exchange, granted: Sequence[Running]) -> None:
+    def note(self, session: UUID, up: Exchange, granted: Sequence[RunningSlice]) -> None:
         """Record the grants of an answer.
 
         A session that asked for idle slots has begun its earlier prefetched executions.

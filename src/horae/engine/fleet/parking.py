@@ -18,7 +18,7 @@ from horae.engine.topics import Topics
 from horae.env import Env
 from horae.errors import HoraeError, StoreUnavailable
 from horae.model.admission.claim_plan import QueuePreferences
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.model.fleet.deal import WorkRequest, capacity
 from horae.store.contract import Store
 from horae.store.fleet import exchange
@@ -218,12 +218,12 @@ class ParkingLot:
         want = spot.parked.want
         return exchange.WaitingExchange(want=want, lanes=spot.lanes, preferences=self._preferences_of(want.session))
 
-    def serve(self, running: Sequence[Running], only: Container[tuple[UUID, int]] | None = None) -> None:
+    def serve(self, running: Sequence[RunningSlice], only: Container[tuple[UUID, int]] | None = None) -> None:
         """Answer the exchanges for which slices were claimed.
 
         With `only`, leave out others, which have their own answers.
         """
-        served: dict[tuple[UUID, int], list[Running]] = {}
+        served: dict[tuple[UUID, int], list[RunningSlice]] = {}
         for running_slice in running:
             spot_key = running_slice.session, running_slice.channel
             if only is None or spot_key in only:
@@ -250,7 +250,7 @@ class ParkingLot:
             )
         return list(found.values())
 
-    def handed_over(self, running: Sequence[Running]) -> None:
+    def handed_over(self, running: Sequence[RunningSlice]) -> None:
         """Answer the waiting exchanges that new executions were handed over to."""
         if running:
             self.learn_from_claim(ClaimResult(list(running), {}), {})
@@ -260,7 +260,7 @@ class ParkingLot:
     def learn_from_claim(self, claimed: ClaimResult, marks: dict[int, int]) -> dict[int, int]:
         """Update estimates after a claim; return the lanes to hint again."""
         self.counters.claimed(claimed)
-        granted: dict[int, list[Running]] = {}
+        granted: dict[int, list[RunningSlice]] = {}
         for running_slice in claimed.running:
             granted.setdefault(running_slice.lane, []).append(running_slice)
             preferences = self._preferences_of(running_slice.session)

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.model.fleet.deal import WorkRequest
 from horae.model.fleet.protocol import CHANNELS
 
@@ -36,7 +36,7 @@ class ParkingResult(Struct, frozen=True):
     """The result of a wait: slices, nothing, slices that another claim stamped, or the end of the session."""
 
     decision: Literal["granted", "empty", "taken", "ended", "superseded"]
-    granted: list[Running] = []
+    granted: list[RunningSlice] = []
     draining: bool = False
 
 

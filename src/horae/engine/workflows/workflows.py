@@ -21,7 +21,7 @@ from horae.env import Env, Instant
 from horae.errors import Busy, HoraeError
 from horae.model.admission.claim_plan import LaneState
 from horae.model.base.ids import index_of, parcel_of
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.model.executions.tracer import Tracer
 from horae.store.contract import Store
 from horae.store.triggers.dependencies.starts import Consequences
@@ -99,7 +99,7 @@ class WorkflowOpener:
         if opened.begun:
             await self._trace(opened.begun)
         claimed = opened.claimed
-        granted: dict[int, list[Running]] = {}
+        granted: dict[int, list[RunningSlice]] = {}
         for running in claimed.running:
             granted.setdefault(running.lane, []).append(running)
         for lane, slices in granted.items():

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from horae.env import Instant
 from horae.model.admission.keys import EnvelopeKeys
 from horae.model.admission.limits import is_sequence
-from horae.model.executions.slice import Queued, Waiting, part
+from horae.model.executions.slice import QueuedSlice, WaitingSlice, part
 
 ItemRef = tuple[UUID, int]  # a parcel and one of its items
 
@@ -19,7 +19,7 @@ ItemRef = tuple[UUID, int]  # a parcel and one of its items
 class GateEntry(Struct, frozen=True):
     """A slice that arrives at the gate, and its place in the queue once it is admitted."""
 
-    slice: Waiting
+    slice: WaitingSlice
     keys: EnvelopeKeys
     lane: int
     rank: int
@@ -37,8 +37,8 @@ class KeyState(Struct):
 class GateResult(Struct):
     """The slices that were admitted, the slices that wait, and the parcels that hold keys now."""
 
-    queued: list[Queued] = []
-    waiting: list[Waiting] = []
+    queued: list[QueuedSlice] = []
+    waiting: list[WaitingSlice] = []
     held: set[tuple[str, UUID]] = set()
 
 
@@ -89,20 +89,20 @@ def _take(entry: GateEntry, count: int, states: Mapping[str, KeyState]) -> None:
             states[key].room -= count
 
 
-def blocked_slice(waiting: Waiting, key: str, rank: int) -> Waiting:
+def blocked_slice(waiting: WaitingSlice, key: str, rank: int) -> WaitingSlice:
     """Return a slice that waits until a key has room for it."""
     reason = "sequence" if is_sequence(key) else "limit"
     return structs.replace(waiting, wake_at=None, reason=reason, gate=key, rank=rank)
 
 
-def woken_slice(waiting: Waiting, rank: int, now: Instant) -> Waiting:
+def woken_slice(waiting: WaitingSlice, rank: int, now: Instant) -> WaitingSlice:
     """Return a slice that waits for nothing but its keys: the promoter brings it to the gate next."""
     return structs.replace(waiting, wake_at=now, reason="limit", gate=None, rank=rank)
 
 
-def queued_of(w: Waiting, entry: GateEntry, now: Instant) -> Queued:
+def queued_of(w: WaitingSlice, entry: GateEntry, now: Instant) -> QueuedSlice:
     """Turn an admitted slice into a queued one."""
-    return Queued(
+    return QueuedSlice(
         parcel=w.parcel, lo=w.lo, hi=w.hi, job=w.job, queue=w.queue, namespace=w.namespace, attempt=w.attempt,
         failures=w.failures, losses=w.losses, alone=w.alone, width=w.width, flags=w.flags, lane=entry.lane,
         rank=entry.rank, queued_at=now,

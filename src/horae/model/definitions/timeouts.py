@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.base.duration import format_duration
-from horae.model.executions.slice import Queued, Slice, Waiting
+from horae.model.executions.slice import QueuedSlice, Slice, WaitingSlice
 from horae.model.fleet.protocol import Failure, RequestKind
 
 RECHECK_INTERVAL: Micros = 5 * SECOND  # interval of checks on running or blocked items, which may enter the queue
@@ -89,7 +89,7 @@ class ParcelTimeouts(Struct, frozen=True, kw_only=True):
     def is_over(self, item_slice: Slice, now: Instant) -> bool:
         """Return whether a slice that no worker holds has waited too long."""
         return self.is_spent(now) or (
-            self.queue is not None and isinstance(item_slice, Queued) and item_slice.queued_at + self.queue <= now
+            self.queue is not None and isinstance(item_slice, QueuedSlice) and item_slice.queued_at + self.queue <= now
         )
 
     def is_spent(self, now: Instant) -> bool:
@@ -125,9 +125,9 @@ class ParcelTimeouts(Struct, frozen=True, kw_only=True):
         if runs:
             yield now + max(self.queue, RECHECK_INTERVAL)
         for item_slice in left:
-            if isinstance(item_slice, Queued):
+            if isinstance(item_slice, QueuedSlice):
                 yield max(item_slice.queued_at + self.queue, now + SECOND)
-            elif isinstance(item_slice, Waiting) and item_slice.wake_at is not None:
+            elif isinstance(item_slice, WaitingSlice) and item_slice.wake_at is not None:
                 yield max(item_slice.wake_at, now) + self.queue
             else:
                 yield now + max(self.queue, RECHECK_INTERVAL)

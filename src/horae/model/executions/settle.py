@@ -15,7 +15,7 @@ from horae.model.base.packing import Packed, pack
 from horae.model.definitions.retry import FailureCounts, NoRetry, RetryAt, RetryPolicy, after_failure
 from horae.model.executions.execution import WaitReason
 from horae.model.executions.parcel import AT_MOST_ONCE
-from horae.model.executions.slice import Queued, Running, Slice, Waiting, part
+from horae.model.executions.slice import QueuedSlice, RunningSlice, Slice, WaitingSlice, part
 from horae.model.executions.tally import sample
 from horae.model.fleet.protocol import MAX_INLINE_RESULT, MAX_RESULT, Failure, Outcome
 from horae.model.fleet.suspects import Loss, after_loss
@@ -58,8 +58,8 @@ class Settlement(Struct, frozen=True):
     """The destinations of the items of one report."""
 
     finished: list[FinishedSlice]
-    waiting: list[Waiting]
-    queued: list[Queued]
+    waiting: list[WaitingSlice]
+    queued: list[QueuedSlice]
     attempts: list[FailedAttempt]
     blobs: list[tuple[UUID, int, bytes]]
     first_starts: list[FirstStart]  # of suspended items
@@ -124,9 +124,9 @@ TOO_LARGE = Failure(
 )
 
 
-def _to_queue(running: Running, lo: int, hi: int, losses: int, alone: int) -> Queued:
+def _to_queue(running: RunningSlice, lo: int, hi: int, losses: int, alone: int) -> QueuedSlice:
     """Return the items as they were queued before: same lane, same rank."""
-    return Queued(
+    return QueuedSlice(
         parcel=running.parcel, lo=lo, hi=hi, job=running.job, queue=running.queue, namespace=running.namespace,
         attempt=running.attempt, failures=running.failures, losses=losses, alone=alone, width=running.width,
         flags=running.flags,
@@ -135,21 +135,21 @@ def _to_queue(running: Running, lo: int, hi: int, losses: int, alone: int) -> Qu
 
 
 def _to_wait(
-    running: Running, lo: int, hi: int, wake_at: Instant | None, reason: WaitReason, *, failures: int
-) -> Waiting:
-    return Waiting(
+    running: RunningSlice, lo: int, hi: int, wake_at: Instant | None, reason: WaitReason, *, failures: int
+) -> WaitingSlice:
+    return WaitingSlice(
         parcel=running.parcel, lo=lo, hi=hi, job=running.job, queue=running.queue, namespace=running.namespace,
         attempt=running.attempt, failures=failures, losses=running.losses, alone=running.alone, width=running.width,
         flags=running.flags, wake_at=wake_at, reason=reason,
     )  # fmt: skip
 
 
-def has_begun(running: Running, outcome: Outcome) -> bool:
+def has_begun(running: RunningSlice, outcome: Outcome) -> bool:
     """Return whether the server knows that the items started, from an earlier message or this outcome."""
     return running.started_at is not None or bool(outcome.started_at)
 
 
-def lost_outcome(running: Running) -> Outcome:
+def lost_outcome(running: RunningSlice) -> Outcome:
     """Return the outcome that replaces the missing report of a lost worker."""
     return Outcome(parcel=running.parcel, lo=running.lo, hi=running.hi, attempt=running.attempt, outcome="failed")
 
@@ -171,7 +171,7 @@ class Settler:
         self.fates = Settlement([], [], [], [], [], [])
         self._waits: dict[tuple[UUID, int, RetryPolicy], RetryAt] = {}
 
-    def succeed(self, running: Running, lo: int, hi: int, outcome: Outcome) -> None:
+    def succeed(self, running: RunningSlice, lo: int, hi: int, outcome: Outcome) -> None:
         """Move successes to history; a result over the limit fails its item, not the report."""
         results = outcome.results[lo - outcome.lo : hi - outcome.lo]
         if results and max(map(len, results)) > MAX_INLINE_RESULT:
@@ -181,7 +181,7 @@ class Settler:
         plain = all(len(r) == 4 and bytes(r) == b"null" for r in results)
         self._finish(running, lo, hi, outcome, "success", results=None if plain else pack(results))
 
-    def _succeed_large(self, running: Running, item: int, outcome: Outcome, result: bytes) -> None:
+    def _succeed_large(self, running: RunningSlice, item: int, outcome: Outcome, result: bytes) -> None:
         """Store one result inline or as a blob, or refuse it."""
         if len(result) > MAX_RESULT:
             self.give_up(running, item, item + 1, outcome, TOO_LARGE, "permanent")
@@ -191,7 +191,7 @@ class Settler:
             self.fates.blobs.append((running.parcel, item, result))
         self._finish(running, item, item + 1, outcome, "success", results=pack([b"" if by_reference else result]))
 
-    def fail(self, running: Running, lo: int, hi: int, outcome: Outcome, rules: FailurePolicy) -> None:
+    def fail(self, running: RunningSlice, lo: int, hi: int, outcome: Outcome, rules: FailurePolicy) -> None:
         """Settle a failed attempt: a retry after a delay, or the end."""
         failure = outcome.error or Failure(type="Failed")
         for a, b, spent in rules.spent(lo, hi):
@@ -203,7 +203,7 @@ class Settler:
             self.fates.waiting.append(_to_wait(running, a, b, decision.at, "retry", failures=running.failures + 1))
 
     def _decide(
-        self, running: Running, outcome: Outcome, failure: Failure, rules: FailurePolicy, spent: FailureCounts
+        self, running: RunningSlice, outcome: Outcome, failure: Failure, rules: FailurePolicy, spent: FailureCounts
     ) -> RetryAt | NoRetry:
         """Decide on a retry; neighbours that fail in one report under one policy share one jittered time."""
         exit_code = outcome.exit_code
@@ -212,18 +212,18 @@ class Settler:
             return self._waits.setdefault((running.job, running.failures, rules.retry), decision)
         return decision
 
-    def give_up(self, running: Running, lo: int, hi: int, outcome: Outcome, failure: Failure, reason: str) -> None:
+    def give_up(self, running: RunningSlice, lo: int, hi: int, outcome: Outcome, failure: Failure, reason: str) -> None:
         """End a failed execution: it moves to history, and so to the dead letters."""
         self._record_attempt(running, lo, hi, outcome, "failed", failure)
         charged = structs.replace(running, failures=running.failures + 1)
         self._finish(charged, lo, hi, outcome, "failed", reason=reason, error=failure)
 
-    def cancel(self, running: Running, lo: int, hi: int, outcome: Outcome, reason: str = "") -> None:
+    def cancel(self, running: RunningSlice, lo: int, hi: int, outcome: Outcome, reason: str = "") -> None:
         """End a cancelled item that has stopped."""
         self._record_attempt(running, lo, hi, outcome, "cancelled", outcome.error)
         self._finish(running, lo, hi, outcome, "cancelled", reason=reason, error=outcome.error)
 
-    def release(self, running: Running, lo: int, hi: int, outcome: Outcome) -> None:
+    def release(self, running: RunningSlice, lo: int, hi: int, outcome: Outcome) -> None:
         """Queue items that were handed back, in their old place, without a charge.
 
         An attempt that had started is recorded.
@@ -233,7 +233,7 @@ class Settler:
             self._record_attempt(running, lo, hi, outcome, word, None)
         self.fates.queued.append(_to_queue(running, lo, hi, running.losses, running.alone))
 
-    def suspend(self, running: Running, lo: int, hi: int, outcome: Outcome) -> None:
+    def suspend(self, running: RunningSlice, lo: int, hi: int, outcome: Outcome) -> None:
         """Park a durable item without a worker: for a time, or for signals unless one of them has already arrived."""
         started, _, _ = _times(running, outcome, lo, hi, self.now)
         self.fates.first_starts.extend((running.parcel, item, running.attempt, started) for item in range(lo, hi))
@@ -247,7 +247,7 @@ class Settler:
             wake_at = outcome.wake_at if still else self.now
             self.fates.waiting.append(structs.replace(waits, wake_at=wake_at, gate=SIGNAL_GATE))
 
-    def lose(self, running: Running, delivery: int, loss: Loss) -> None:
+    def lose(self, running: RunningSlice, delivery: int, loss: Loss) -> None:
         """Settle items of a lost worker: back to the queue, or the end."""
         losses, alone = running.losses + 1, running.alone + loss.alone
         message = f"The worker {self.worker} stopped answering while it held this execution."
@@ -262,7 +262,7 @@ class Settler:
         self._finish(charged, running.lo, running.hi, nothing, "failed", reason=verdict.reason, error=failure)
 
     def _finish(
-        self, running: Running, lo: int, hi: int, outcome: Outcome, state: str, *,
+        self, running: RunningSlice, lo: int, hi: int, outcome: Outcome, state: str, *,
         reason: str = "", results: Packed | None = None, error: Failure | None = None,
     ) -> None:  # fmt: skip
         started, ended, timings = _times(running, outcome, lo, hi, self.now)
@@ -275,7 +275,7 @@ class Settler:
         )  # fmt: skip
 
     def _record_attempt(
-        self, running: Running, lo: int, hi: int, outcome: Outcome, word: str, failure: Failure | None
+        self, running: RunningSlice, lo: int, hi: int, outcome: Outcome, word: str, failure: Failure | None
     ) -> None:
         started, ended, _ = _times(running, outcome, lo, hi, self.now)
         self.fates.attempts.append(
@@ -286,7 +286,9 @@ class Settler:
         )  # fmt: skip
 
 
-def _times(running: Running, outcome: Outcome, lo: int, hi: int, now: Instant) -> tuple[Instant, Instant, bytes | None]:
+def _times(
+    running: RunningSlice, outcome: Outcome, lo: int, hi: int, now: Instant
+) -> tuple[Instant, Instant, bytes | None]:
     """Return the first start, the last end, and the encoded times of each item, within the bounds of the server's
     clock.
 

@@ -32,7 +32,7 @@ class Slice(Struct, frozen=True, kw_only=True, gc=False):
     flags: int = 0  # bookkeeping that is due at its end, see model/admission/keys.py
 
 
-class Waiting(Slice, frozen=True, kw_only=True, gc=False):
+class WaitingSlice(Slice, frozen=True, kw_only=True, gc=False):
     """A slice that waits for a time, or for a gate to open."""
 
     wake_at: Instant | None = None
@@ -41,7 +41,7 @@ class Waiting(Slice, frozen=True, kw_only=True, gc=False):
     rank: int = 0  # the order at its gate
 
 
-class Queued(Slice, frozen=True, kw_only=True, gc=False):
+class QueuedSlice(Slice, frozen=True, kw_only=True, gc=False):
     """A slice that any fitting worker may take, lowest rank first within its lane."""
 
     lane: int
@@ -50,7 +50,7 @@ class Queued(Slice, frozen=True, kw_only=True, gc=False):
     expires_at: Instant | None = None
 
 
-class Running(Slice, frozen=True, kw_only=True, gc=False):
+class RunningSlice(Slice, frozen=True, kw_only=True, gc=False):
     """A slice that one session holds; `channel` and `n` identify the exchange that granted it."""
 
     session: UUID
@@ -86,23 +86,23 @@ class RangeMatch(Struct, frozen=True):
     A hit is (slice, index of the span, lo, hi); `left` are the remaining parts of touched slices.
     """
 
-    hits: list[tuple[Running, int, int, int]]
-    touched: list[Running]
-    left: list[Running]
+    hits: list[tuple[RunningSlice, int, int, int]]
+    touched: list[RunningSlice]
+    left: list[RunningSlice]
     missed: list[ItemRange]
 
 
-def match_ranges(held: Sequence[Running], spans: Sequence[ItemRange]) -> RangeMatch:
+def match_ranges(held: Sequence[RunningSlice], spans: Sequence[ItemRange]) -> RangeMatch:
     """Match spans with held slices **that overlap them** at the same attempt.
 
     Each item is hit at most once, by the first span that names it. The remaining parts of touched slices are returned
     as smaller slices; spans that match nothing are returned as missed. The held slices do not overlap.
     """
-    free: dict[tuple[UUID, int], list[tuple[int, int, Running]]] = {}
+    free: dict[tuple[UUID, int], list[tuple[int, int, RunningSlice]]] = {}
     for running in sorted(held, key=lambda s: s.lo):
         key = running.parcel, running.attempt  # guard: held-by-attempt
         free.setdefault(key, []).append((running.lo, running.hi, running))
-    hits: list[tuple[Running, int, int, int]] = []
+    hits: list[tuple[RunningSlice, int, int, int]] = []
     missed: list[ItemRange] = []
     for index, span in enumerate(spans):
         pieces = free.get((span.parcel, span.attempt))  # guard: reported-attempt
@@ -121,10 +121,10 @@ def match_ranges(held: Sequence[Running], spans: Sequence[ItemRange]) -> RangeMa
 
 
 def _hit(
-    pieces: list[tuple[int, int, Running]],
+    pieces: list[tuple[int, int, RunningSlice]],
     index: int,
     span: ItemRange,
-    hits: list[tuple[Running, int, int, int]],
+    hits: list[tuple[RunningSlice, int, int, int]],
     missed: list[ItemRange],
 ) -> None:
     """Take one span out of the free pieces, in place.
@@ -135,7 +135,7 @@ def _hit(
     """
     first = bisect_right(pieces, span.lo, key=lambda piece: piece[1])
     last = bisect_left(pieces, span.hi, lo=first, key=lambda piece: piece[0])
-    kept: list[tuple[int, int, Running]] = []
+    kept: list[tuple[int, int, RunningSlice]] = []
     taken: list[tuple[int, int]] = []
     for lo, hi, running in pieces[first:last]:
         a, b = max(lo, span.lo), min(hi, span.hi)

@@ -9,7 +9,7 @@ from horae.env import Instant, Micros
 from horae.model.executions.deduplication import DeduplicationKey
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Envelope, Parcel
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 
 GRAIN = 10_000  # microseconds to which deadlines are rounded up, so that more executions share a parcel
 
@@ -100,7 +100,7 @@ class SubmitResult(Struct, frozen=True):
     parcels: list[Parcel]
     lanes: dict[int, int]
     wake_at: Instant | None
-    running: list[Running] = []
+    running: list[RunningSlice] = []
     windows: list[Parcel] = []
 
 

@@ -10,7 +10,7 @@ from horae.env import Instant
 from horae.model.base.trace import TraceContext
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.model.fleet.protocol import Failure
 from horae.model.fleet.submit import Submit
 
@@ -85,7 +85,7 @@ class Tracer(Protocol):
         """End the span of a request."""
         ...
 
-    def granted(self, running: Running, parcel: Parcel, job: str) -> list[Extra]:
+    def granted(self, running: RunningSlice, parcel: Parcel, job: str) -> list[Extra]:
         """Record how long items were queued; return each item's extra with its trace."""
         ...
 

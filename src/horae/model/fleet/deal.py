@@ -7,7 +7,7 @@ from msgspec import Struct, structs
 
 from horae.model.admission.placement.placement import PLAIN, Cost
 from horae.model.admission.placement.prefetch import goes_before
-from horae.model.executions.slice import Queued
+from horae.model.executions.slice import QueuedSlice
 from horae.model.fleet.protocol import MAX_EXCHANGE
 from horae.model.fleet.suspects import SessionSuspects, is_suspect
 
@@ -35,7 +35,7 @@ class Assignment(Struct, frozen=True):
     """Items lo..hi-1 of a queued slice, given to the work request with this index."""
 
     want: int
-    slice: Queued
+    slice: QueuedSlice
     lo: int
     hi: int
 
@@ -44,8 +44,8 @@ class Deal(Struct, frozen=True):
     """The assignments, the slices used up, the new starts of slices used in part, and the remaining capacity."""
 
     dealt: list[Assignment]
-    whole: list[Queued]
-    cut: list[tuple[Queued, int]]
+    whole: list[QueuedSlice]
+    cut: list[tuple[QueuedSlice, int]]
     wants: list[WorkRequest]
 
 
@@ -70,7 +70,7 @@ class _Room:
         self.full = want.full
         self.companies = companies
 
-    def capacity_for(self, queued: Queued) -> int:
+    def capacity_for(self, queued: QueuedSlice) -> int:
         """Return how many of a slice's items it can take."""
         if self.full:  # gate: none
             return 0
@@ -89,7 +89,7 @@ class _Room:
         company = self.companies.get(self.session)
         return 0 if company is None else company.room(losses)
 
-    def _fitting(self, queued: Queued) -> int:
+    def _fitting(self, queued: QueuedSlice) -> int:
         """Return how many items fit into the answer: at least one of its first slice.
 
         When nothing fits, the answer is closed, so that smaller items of a worse rank do not overtake.
@@ -100,7 +100,7 @@ class _Room:
         self.full = self.size > 0
         return 0 if self.full else 1
 
-    def take(self, queued: Queued, k: int) -> None:
+    def take(self, queued: QueuedSlice, k: int) -> None:
         if is_suspect(queued.losses):
             self.companies[self.session] = self.companies[self.session].joined(queued.losses, k)
         self.size += GRANT_BYTES + k * (queued.width + 1)
@@ -143,7 +143,10 @@ def _room_of(want: WorkRequest, jobs: Container[UUID] | None, cost: Cost) -> int
 
 
 def deal(
-    slices: Sequence[Queued], wants: Sequence[WorkRequest], cost: Cost = PLAIN, most: Mapping[UUID, int] | None = None
+    slices: Sequence[QueuedSlice],
+    wants: Sequence[WorkRequest],
+    cost: Cost = PLAIN,
+    most: Mapping[UUID, int] | None = None,
 ) -> Deal:
     """Deal slices in order, least loaded request first, in even shares; no item goes to two requests.
 
@@ -158,8 +161,8 @@ def deal(
     order = sorted(range(len(wants)), key=lambda i: (wants[i].load, -wants[i].free))
     fair = max(1, -(-sum(s.hi - s.lo for s in slices) // max(1, len(wants))))
     dealt: list[Assignment] = []
-    whole: list[Queued] = []
-    cut: list[tuple[Queued, int]] = []
+    whole: list[QueuedSlice] = []
+    cut: list[tuple[QueuedSlice, int]] = []
     shares = [fair] * len(wants)
     passed: int | None = None  # the first rank that found no room
     for queued in slices:
@@ -177,7 +180,7 @@ def deal(
 
 
 def deal_most(
-    slices: Sequence[Queued],
+    slices: Sequence[QueuedSlice],
     wants: Sequence[WorkRequest],
     most: int,
     cost: Cost = PLAIN,
@@ -190,7 +193,7 @@ def deal_most(
     """
     if sum(s.hi - s.lo for s in slices) <= most:
         return deal(slices, wants, cost, each)
-    offered: list[Queued] = []
+    offered: list[QueuedSlice] = []
     for queued in slices:
         is_whole = queued.hi - queued.lo <= max(most, whole)
         offered.append(queued if is_whole else structs.replace(queued, hi=queued.lo + most))
@@ -204,7 +207,7 @@ def deal_most(
 
 
 def _deal_one(
-    queued: Queued, order: Sequence[int], rooms: Sequence[_Room], shares: list[int], dealt: list[Assignment]
+    queued: QueuedSlice, order: Sequence[int], rooms: Sequence[_Room], shares: list[int], dealt: list[Assignment]
 ) -> int:
     """Deal one slice; a first round keeps even shares, a second fills up. Return where its rest begins."""
     lo = queued.lo

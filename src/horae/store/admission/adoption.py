@@ -13,7 +13,7 @@ from horae.env import Instant
 from horae.model.admission.key_gate import woken_slice
 from horae.model.admission.keys import KEYED, encode_keys, keys_of
 from horae.model.admission.limits import OWN, KeyLimit, key_name
-from horae.model.executions.slice import Queued, Waiting
+from horae.model.executions.slice import QueuedSlice, WaitingSlice
 from horae.store.admission import holders
 from horae.store.base import shelves
 from horae.store.base.specs import read_limits
@@ -93,9 +93,9 @@ def _rekey(found: Sequence[tuple[UUID, str | None]], own: OwnLimit) -> Script[No
     yield ForEach(REKEY, _KEYS, [(parcel, own.add_to(keys)[0]) for parcel, keys in sorted(dict(found).items())])
 
 
-def _back(s: Queued, flags: int, at: Instant) -> Waiting:
+def _back(s: QueuedSlice, flags: int, at: Instant) -> WaitingSlice:
     """Return a queued slice as it waits on its way to the gate of its keys."""
-    waiting = Waiting(
+    waiting = WaitingSlice(
         parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt,
         failures=s.failures, losses=s.losses, alone=s.alone, width=s.width, flags=s.flags | flags, reason="limit",
     )  # fmt: skip

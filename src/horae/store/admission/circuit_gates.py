@@ -13,7 +13,7 @@ from horae.env import Instant
 from horae.model.admission.circuit import CircuitStatus, gate_of, read_gate
 from horae.model.admission.keys import CIRCUIT
 from horae.model.base.ids import execution_id, index_of, parcel_of
-from horae.model.executions.slice import Queued, Waiting, part
+from horae.model.executions.slice import QueuedSlice, WaitingSlice, part
 from horae.store.admission.circuits import CircuitRef, keys_in, locked, put, read_probes, settings_of, states_of
 from horae.store.base import shelves
 from horae.store.script import Fetch, ForEach, Script, Statement
@@ -44,7 +44,7 @@ LIVE = Statement(
 )
 
 
-def shut_out(picked: Sequence[Queued], statement: Statement = SHUT) -> Script[list[Waiting]]:
+def shut_out(picked: Sequence[QueuedSlice], statement: Statement = SHUT) -> Script[list[WaitingSlice]]:
     """Return the picked slices that an open circuit keeps from starting, as they wait at its gate.
 
     Slices of jobs without a circuit cost nothing here.
@@ -69,15 +69,15 @@ def shut_out(picked: Sequence[Queued], statement: Statement = SHUT) -> Script[li
     ]
 
 
-def _probes(queued: Queued, probes: Collection[UUID]) -> bool:
+def _probes(queued: QueuedSlice, probes: Collection[UUID]) -> bool:
     """Return whether a slice consists of probes; neighbours may have been joined to it on their way."""
     return queued.hi - queued.lo <= len(probes) and all(  # guard: circuit-probes-only
         execution_id(queued.parcel, item) in probes for item in range(queued.lo, queued.hi)
     )
 
 
-def _at_gate(s: Queued, key: str) -> Waiting:
-    return Waiting(
+def _at_gate(s: QueuedSlice, key: str) -> WaitingSlice:
+    return WaitingSlice(
         parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt,
         failures=s.failures, losses=s.losses, alone=s.alone, width=s.width, flags=s.flags, reason="circuit",
         gate=gate_of(s.job, key), rank=s.rank,
@@ -117,8 +117,8 @@ def _let_probes_go(status: CircuitStatus, now: Instant) -> Script[int]:
     if wanted <= 0:
         return 0
     rows = yield Fetch(WAITERS, (gate_of(status.job, status.key), wanted))
-    probes: list[Waiting] = []
-    rests: list[Waiting] = []
+    probes: list[WaitingSlice] = []
+    rests: list[WaitingSlice] = []
     for row in rows:
         waiting = shelves.waiting(row)
         first = min(waiting.hi, waiting.lo + wanted - len(probes))
@@ -132,11 +132,11 @@ def _let_probes_go(status: CircuitStatus, now: Instant) -> Script[int]:
     return len(probes)
 
 
-def _due_at_once(slices: Sequence[Waiting], now: Instant) -> Script[None]:
+def _due_at_once(slices: Sequence[WaitingSlice], now: Instant) -> Script[None]:
     if slices:
         yield shelves.take("waiting", slices)
         yield shelves.put_waiting([_woken(s, now) for s in slices])
 
 
-def _woken(waiting: Waiting, now: Instant) -> Waiting:
+def _woken(waiting: WaitingSlice, now: Instant) -> WaitingSlice:
     return structs.replace(waiting, reason="delay", wake_at=now, gate=None)

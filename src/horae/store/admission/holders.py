@@ -18,7 +18,7 @@ from horae.env import Instant
 from horae.model.admission.key_gate import GateEntry, GateResult, KeyState, pass_gate
 from horae.model.admission.keys import EnvelopeKeys, keys_of
 from horae.model.admission.limits import Limit, is_sequence, job_of, limit_of
-from horae.model.executions.slice import Queued
+from horae.model.executions.slice import QueuedSlice
 from horae.store.base import shelves
 from horae.store.base.specs import read_limits
 from horae.store.script import ForEach, Insert, Lock, Row, Script, Statement, Together
@@ -115,7 +115,7 @@ NOTHING: Mapping[UUID, str | None] = {}
 class AdmittedItems(Struct):
     """Slices that were admitted to the queue, and the time to check those that were woken."""
 
-    queued: list[Queued] = []
+    queued: list[QueuedSlice] = []
     wake_at: Instant | None = None
 
     def lanes(self) -> dict[int, int]:

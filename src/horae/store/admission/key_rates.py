@@ -13,7 +13,7 @@ from horae.env import Instant
 from horae.model.admission.keys import RATED, keys_of
 from horae.model.admission.limits import Limit
 from horae.model.admission.rate import NEVER, Rate
-from horae.model.executions.slice import Queued, Running, Waiting, part
+from horae.model.executions.slice import QueuedSlice, RunningSlice, WaitingSlice, part
 from horae.store.admission.holders import KEYS_OF, limits_of
 from horae.store.base import shelves
 from horae.store.script import ForEach, Insert, Script, Statement, Together
@@ -60,16 +60,16 @@ class KeyRates:
         self.wake_at: Instant | None = None  # the earliest start of an execution that was held back
         self.freed: set[UUID] = set()  # parcels with items that left the queue; their keys are freed after the claim
 
-    def hold_back(self, picked: list[Queued]) -> Script[list[Queued]]:
+    def hold_back(self, picked: list[QueuedSlice]) -> Script[list[QueuedSlice]]:
         """Return the slices that may start now. The rest waits for its time, or is left to the holder of its rate."""
         rated = [queued for queued in picked if queued.flags & RATED]
         if not rated:
             return picked
         yield from self._look(rated)
-        usable: list[Queued] = []
-        gone: list[Queued] = []
-        back: list[Queued] = []
-        waits: list[Waiting] = []
+        usable: list[QueuedSlice] = []
+        gone: list[QueuedSlice] = []
+        back: list[QueuedSlice] = []
+        waits: list[WaitingSlice] = []
         for queued in picked:
             keys = self._keys.get(queued.parcel, ()) if queued.flags & RATED else ()
             if any(key not in self._paces for key in keys):
@@ -89,20 +89,20 @@ class KeyRates:
             yield Together([shelves.put_queued(back), shelves.put_waiting(waits)])
         return usable
 
-    def _later(self, queued: Queued, keys: Sequence[str]) -> Waiting:
+    def _later(self, queued: QueuedSlice, keys: Sequence[str]) -> WaitingSlice:
         """Return a slice as it waits for the latest of its rates."""
         key = max(keys, key=lambda key: self._paces[key].opens_at(self._now))
         at = self._paces[key].last = max(self._paces[key].opens_at(self._now), self._now + 1)
         self.freed.add(queued.parcel)
         self.wake_at = at if self.wake_at is None else min(at, self.wake_at)
-        return Waiting(
+        return WaitingSlice(
             parcel=queued.parcel, lo=queued.lo, hi=queued.hi, job=queued.job, queue=queued.queue,
             namespace=queued.namespace, attempt=queued.attempt, failures=queued.failures, losses=queued.losses,
             alone=queued.alone, width=queued.width, flags=queued.flags, wake_at=at, reason="rate", gate=rate_gate(key),
             rank=queued.rank,
         )  # fmt: skip
 
-    def _look(self, slices: Sequence[Queued]) -> Script[None]:
+    def _look(self, slices: Sequence[QueuedSlice]) -> Script[None]:
         """Read and lock the rates of these slices."""
         unknown = sorted({queued.parcel for queued in slices} - self._keys.keys())
         if not unknown:
@@ -126,7 +126,7 @@ class KeyRates:
             if rate is not None:
                 self._paces[key] = _Pace(rate, pace, last.get(rate_gate(key), NEVER))
 
-    def take(self, running: Sequence[Running]) -> None:
+    def take(self, running: Sequence[RunningSlice]) -> None:
         """Count starts of these slices against their rates."""
         if not self._keys:
             return
@@ -144,7 +144,7 @@ class KeyRates:
         return [Insert("rates", RATES, rows, conflict=conflict)] if rows else []
 
 
-def startable(slices: Sequence[Queued], now: Instant) -> Script[list[Queued]]:
+def startable(slices: Sequence[QueuedSlice], now: Instant) -> Script[list[QueuedSlice]]:
     """Return the slices, cut as needed, that their rates would let start now, read without a lock."""
     rated = sorted({queued.parcel for queued in slices if queued.flags & RATED})
     if not rated:
@@ -158,7 +158,7 @@ def startable(slices: Sequence[Queued], now: Instant) -> Script[list[Queued]]:
     }
     paces: dict[str, Instant] = dict((yield ForEach(READ, NAME, [(key,) for key in sorted(rates)])))
     left = {key: rate.room(paces.get(key, NEVER), now) for key, rate in rates.items()}
-    found: list[Queued] = []
+    found: list[QueuedSlice] = []
     for queued in slices:
         rated_keys = [key for key in keys.get(queued.parcel, ()) if key in left]
         count = min((left[key] for key in rated_keys), default=queued.hi - queued.lo)

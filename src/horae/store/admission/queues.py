@@ -18,7 +18,7 @@ from horae.model.admission.share_key import share_or_none, shares_of
 from horae.model.definitions.job import Spec
 from horae.model.executions.execution import READS_AS_RUNNING
 from horae.model.executions.parcel import Parcel, extras_of
-from horae.model.executions.slice import Queued, part
+from horae.model.executions.slice import QueuedSlice, part
 from horae.store.admission import coarse, lanes
 from horae.store.admission.share_lanes import lanes_of
 from horae.store.base import shelves
@@ -192,7 +192,7 @@ _WIDTH = [name for name, _ in shelves.QUEUED].index("width")
 _read_spec = lru_cache(maxsize=64)(msgspec.json.Decoder(Spec).decode)
 
 
-def _by_share(row: Row, lead: RankLeads, parcels: dict[UUID, Parcel]) -> Iterator[tuple[Queued, str]]:
+def _by_share(row: Row, lead: RankLeads, parcels: dict[UUID, Parcel]) -> Iterator[tuple[QueuedSlice, str]]:
     """Yield a slice with its new rank, in parts whose items have one share. Slices moved to the front stay there."""
     queued = shelves.queued(row)
     due_at, priority, deadline, spec = row[_COLUMNS : _COLUMNS + 4]
@@ -213,7 +213,7 @@ def _by_share(row: Row, lead: RankLeads, parcels: dict[UUID, Parcel]) -> Iterato
             lo = item
 
 
-def _shares_in(queued: Queued, policy: FairPolicy, spec: Spec, parcel: Parcel | None) -> Sequence[str]:
+def _shares_in(queued: QueuedSlice, policy: FairPolicy, spec: Spec, parcel: Parcel | None) -> Sequence[str]:
     """Return the share of each item of a slice; an item with an unreadable share has the nameless one."""
     if parcel is None:
         return [spec.name] * (queued.hi - queued.lo)
@@ -226,7 +226,7 @@ def _shares_in(queued: Queued, policy: FairPolicy, spec: Spec, parcel: Parcel | 
     return [share_or_none(policy, spec, item, extra.tags) for item, extra in zip(items, extras, strict=True)]
 
 
-def _put_back(before: Sequence[Queued], after: Sequence[Queued]) -> Script[None]:
+def _put_back(before: Sequence[QueuedSlice], after: Sequence[QueuedSlice]) -> Script[None]:
     """Change whole slices in place, and write split ones anew."""
     whole = {(s.parcel, s.lo, s.hi) for s in before}
     same = [s for s in after if (s.parcel, s.lo, s.hi) in whole]

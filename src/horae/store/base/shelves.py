@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 
 from horae.model.executions.settle import FailedAttempt, FinishedSlice
-from horae.model.executions.slice import Queued, Running, Slice, Waiting
+from horae.model.executions.slice import QueuedSlice, RunningSlice, Slice, WaitingSlice
 from horae.store.script import ColumnType, ForEach, Insert, Row, Statement
 from horae.store.tables import SHELVES
 
@@ -50,24 +50,24 @@ def names(columns: Columns, prefix: str = "") -> str:
     return ", ".join(prefix + name for name, _ in columns)
 
 
-def waiting(row: Row) -> Waiting:
-    return Waiting(
+def waiting(row: Row) -> WaitingSlice:
+    return WaitingSlice(
         parcel=row[0], lo=row[1], hi=row[2], job=row[3], queue=row[4], namespace=row[5], attempt=row[6],
         failures=row[7], losses=row[8], alone=row[9], width=row[10], flags=row[11], wake_at=row[12],
         reason=row[13], gate=row[14], rank=row[15],
     )  # fmt: skip
 
 
-def queued(row: Row) -> Queued:
-    return Queued(
+def queued(row: Row) -> QueuedSlice:
+    return QueuedSlice(
         parcel=row[0], lo=row[1], hi=row[2], job=row[3], queue=row[4], namespace=row[5], attempt=row[6],
         failures=row[7], losses=row[8], alone=row[9], width=row[10], flags=row[11], lane=row[12],
         rank=row[13], queued_at=row[14], expires_at=row[15],
     )  # fmt: skip
 
 
-def running(row: Row) -> Running:
-    return Running(
+def running(row: Row) -> RunningSlice:
+    return RunningSlice(
         parcel=row[0], lo=row[1], hi=row[2], job=row[3], queue=row[4], namespace=row[5], attempt=row[6],
         failures=row[7], losses=row[8], alone=row[9], width=row[10], flags=row[11], session=row[12],
         channel=row[13], n=row[14], lane=row[15], rank=row[16], queued_at=row[17], granted_at=row[18],
@@ -81,16 +81,16 @@ def _slice_row(s: Slice) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def put_waiting(slices: Iterable[Waiting]) -> Insert:
+def put_waiting(slices: Iterable[WaitingSlice]) -> Insert:
     return Insert("waiting", WAITING, [(*_slice_row(s), s.wake_at, s.reason, s.gate, s.rank) for s in slices])
 
 
-def put_queued(slices: Iterable[Queued]) -> Insert:
+def put_queued(slices: Iterable[QueuedSlice]) -> Insert:
     rows = [(*_slice_row(s), s.lane, s.rank, s.queued_at, s.expires_at) for s in slices]
     return Insert("queued", QUEUED, rows)
 
 
-def put_running(slices: Iterable[Running]) -> Insert:
+def put_running(slices: Iterable[RunningSlice]) -> Insert:
     rows = [
         (*_slice_row(s), s.session, s.channel, s.n, s.lane, s.rank, s.queued_at, s.granted_at, s.started_at)
         for s in slices

@@ -11,7 +11,7 @@ from horae.model.admission.keys import KEYED, flags_of, keys_of
 from horae.model.admission.rank import rank_from_lead
 from horae.model.base.packing import Packed
 from horae.model.executions.parcel import Envelope, Parcel
-from horae.model.executions.slice import Queued, Waiting
+from horae.model.executions.slice import QueuedSlice, WaitingSlice
 from horae.store.admission.holders import Admission, enter
 from horae.store.base import shelves
 from horae.store.base.shelves import Columns
@@ -75,10 +75,10 @@ def insert_parcels(parcels: Sequence[tuple[Parcel, int]]) -> Insert:
 
 def assign_shelves(
     parcels: Sequence[tuple[Parcel, int]], now: Instant, held: Collection[UUID] = ()
-) -> tuple[list[Queued], list[Waiting]]:
+) -> tuple[list[QueuedSlice], list[WaitingSlice]]:
     """Return the slices to queue at once, and the slices that wait for their time or for dependencies."""
-    ready: list[Queued] = []
-    later: list[Waiting] = []
+    ready: list[QueuedSlice] = []
+    later: list[WaitingSlice] = []
     for p, lead in parcels:
         if held and p.id in held:
             later.append(_held(p))
@@ -107,7 +107,7 @@ def earliest(*instants: Instant | None) -> Instant | None:
     return min((at for at in instants if at is not None), default=None)
 
 
-def least_ranks(ready: Iterable[Queued]) -> dict[int, int]:
+def least_ranks(ready: Iterable[QueuedSlice]) -> dict[int, int]:
     """Return the least rank of these slices by lane."""
     lanes: dict[int, int] = {}
     for queued in ready:
@@ -115,7 +115,7 @@ def least_ranks(ready: Iterable[Queued]) -> dict[int, int]:
     return lanes
 
 
-def first_wake(later: Iterable[Waiting]) -> Instant | None:
+def first_wake(later: Iterable[WaitingSlice]) -> Instant | None:
     """Return the earliest wake time of waiting slices."""
     return min((s.wake_at for s in later if s.wake_at is not None), default=None)
 
@@ -133,23 +133,23 @@ def _parcel_row(p: Parcel) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _queued(p: Parcel, lead: int, now: Instant) -> Queued:
+def _queued(p: Parcel, lead: int, now: Instant) -> QueuedSlice:
     e = p.envelope
-    return Queued(
+    return QueuedSlice(
         parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, lane=e.lane,
         rank=_rank(p, lead), queued_at=now, width=p.width, flags=flags_of(e.keys),
     )  # fmt: skip
 
 
-def _waiting(p: Parcel) -> Waiting:
+def _waiting(p: Parcel) -> WaitingSlice:
     e = p.envelope
-    return Waiting(
+    return WaitingSlice(
         parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, width=p.width,
         flags=flags_of(e.keys), wake_at=e.due_at, reason="delay",
     )  # fmt: skip
 
 
-def _held(p: Parcel) -> Waiting:
+def _held(p: Parcel) -> WaitingSlice:
     gate = f"dependencies:{p.envelope.job}"
     return structs.replace(_waiting(p), wake_at=None, reason="dependency", gate=gate)
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.admission.key_gate import GateEntry
 from horae.model.admission.keys import KEYED, keys_of
-from horae.model.executions.slice import Queued, Waiting, merge
+from horae.model.executions.slice import QueuedSlice, WaitingSlice, merge
 from horae.store.admission.holders import enter
 from horae.store.base import shelves
 from horae.store.executions.parcels import least_ranks
@@ -42,7 +42,7 @@ class PromotionResult(Struct, frozen=True):
 
     lanes: dict[int, int]
     rows: int
-    slices: list[Queued]
+    slices: list[QueuedSlice]
     wake_at: Instant | None = None  # earliest wake time that was set at the gates of keys
 
 
@@ -98,7 +98,7 @@ def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[PromotionResult]:
 
 
 def _enter(
-    keyed: Sequence[GateEntry], queued: list[Queued], now: Instant, came: Sequence[GateEntry]
+    keyed: Sequence[GateEntry], queued: list[QueuedSlice], now: Instant, came: Sequence[GateEntry]
 ) -> Script[PromotionResult]:
     """Queue slices without keys, and slices with keys as far as these have room; the rest waits at their gates."""
     admitted = yield from enter(sorted(keyed, key=lambda e: (e.rank, e.slice.parcel, e.slice.lo)), now)
@@ -109,9 +109,9 @@ def _enter(
     return PromotionResult(least_ranks(queued), len(came), queued, admitted.entered.wake_at)
 
 
-def to_queue(w: Waiting, lane: int, rank: int, now: Instant) -> Queued:
+def to_queue(w: WaitingSlice, lane: int, rank: int, now: Instant) -> QueuedSlice:
     """Return a waiting slice as a queued one."""
-    return Queued(
+    return QueuedSlice(
         parcel=w.parcel, lo=w.lo, hi=w.hi, job=w.job, queue=w.queue, namespace=w.namespace, attempt=w.attempt,
         failures=w.failures, losses=w.losses, alone=w.alone, width=w.width, flags=w.flags, lane=lane,
         rank=rank, queued_at=now,

@@ -13,7 +13,7 @@ from horae.env import Instant
 from horae.model.admission.claim_plan import LaneState, QueuePreferences, after_claim, is_plain, plan_claims
 from horae.model.admission.keys import AFFINE
 from horae.model.admission.placement.prefetch import goes_before
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.model.fleet.deal import WorkRequest, capacity
 from horae.store.admission import coarse
 from horae.store.admission.coarse import Rooms
@@ -32,7 +32,7 @@ class ClaimResult(Struct, frozen=True):
     would be useless.
     """
 
-    running: list[Running]
+    running: list[RunningSlice]
     lanes: dict[int, int | None]
     suspects: frozenset[int] = frozenset()
     full: dict[int, Instant | None] = {}  # lanes whose limits have no room, with the end of that if it is known
@@ -97,7 +97,7 @@ class _Tally:
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
-        self.running: list[Running] = []
+        self.running: list[RunningSlice] = []
         self._lows: dict[int, int | None] = {}
         self._suspects: set[int] = set()
         self._full: dict[int, Instant | None] = {}

@@ -10,7 +10,7 @@ from horae.env import Instant
 from horae.model.admission.claim_plan import LaneClaim, LaneState
 from horae.model.admission.keys import CIRCUIT, KEYED, LIMITED, RATED
 from horae.model.admission.policy import QUANTUM
-from horae.model.executions.slice import Queued, Running, Waiting
+from horae.model.executions.slice import QueuedSlice, RunningSlice, WaitingSlice
 from horae.model.fleet.deal import Deal, WorkRequest, capacity, deal_most
 from horae.model.fleet.suspects import SUSPECT, SessionSuspects, is_suspect
 from horae.store.admission.circuit_gates import shut_out
@@ -55,14 +55,14 @@ _GATED = CIRCUIT | RATED
 class PickedSlices(Struct, frozen=True):
     """Slices that were picked from a lane, and the limit of the statement that picked them."""
 
-    slices: list[Queued]
+    slices: list[QueuedSlice]
     limit: int
 
 
 class LaneClaimResult(Struct, frozen=True):
     """The slices that a claim granted from one lane, the lane's least rank now, and the remaining requests."""
 
-    running: list[Running]
+    running: list[RunningSlice]
     low: int | None
     wants: list[WorkRequest]
     suspects: bool = False  # nothing was granted, and only suspects were read
@@ -78,14 +78,14 @@ def pick_each(turns: Sequence[LaneClaim], moves: Deferred, now: Instant) -> Scri
     views = [turn.lane for turn in turns]
     given = [(view.lane, view.low, limits[view.lane], now, bool(view.limits)) for view in views]
     rows = yield ForEach(PICK_EACH, _EACH, given)
-    found: dict[int, list[Queued]] = {lane: [] for lane in limits}
+    found: dict[int, list[QueuedSlice]] = {lane: [] for lane in limits}
     for row in rows:
         queued = shelves.queued(row)
         found[queued.lane].append(queued)
     return {lane: PickedSlices(sorted(slices, key=_order), limits[lane]) for lane, slices in found.items()}
 
 
-def _order(item_slice: Queued) -> tuple[int, UUID, int]:
+def _order(item_slice: QueuedSlice) -> tuple[int, UUID, int]:
     return item_slice.rank, item_slice.parcel, item_slice.lo
 
 
@@ -122,7 +122,7 @@ def claim_lane(
     Suspects that no session may take now are skipped, so that they do not block executions behind them that were lost
     less often.
     """
-    claimed: list[Running] = []
+    claimed: list[RunningSlice] = []
     low, mean, passed, milder = view.low, view.mean, None, 0
     while most > 0 and (room := min(most, capacity(wants, view.jobs, view.cost))) > 0:
         if picked_before is None:
@@ -154,7 +154,7 @@ def claim_lane(
     return LaneClaimResult(claimed, low if passed is None else passed, wants, mean=mean)
 
 
-def _pick(asked: tuple[int, int, int, Instant, bool], milder: int, moves: Deferred) -> Script[list[Queued]]:
+def _pick(asked: tuple[int, int, int, Instant, bool], milder: int, moves: Deferred) -> Script[list[QueuedSlice]]:
     """Pick the first slices of a lane; with `milder`, only slices with fewer losses than that."""
     yield from moves.make()
     rows = yield Fetch(PICK_MILDER, (*asked, milder)) if milder else Fetch(PICK, asked)
@@ -162,8 +162,8 @@ def _pick(asked: tuple[int, int, int, Instant, bool], milder: int, moves: Deferr
 
 
 def _usable(
-    picked: list[Queued], wants: list[WorkRequest], paused: frozenset[UUID], paces: KeyRates, now: Instant
-) -> Script[tuple[list[Queued], list[WorkRequest]]]:
+    picked: list[QueuedSlice], wants: list[WorkRequest], paused: frozenset[UUID], paces: KeyRates, now: Instant
+) -> Script[tuple[list[QueuedSlice], list[WorkRequest]]]:
     """Return the slices that may be granted now, and the requests completed with the suspects of their sessions."""
     if not paused and not any(s.flags & _GATED or is_suspect(s.losses) for s in picked):
         return picked, wants
@@ -171,19 +171,19 @@ def _usable(
     return usable, (yield from _look_up_companies(wants, usable))
 
 
-def _without(slices: Sequence[Queued], gone: Iterable[Queued | Waiting]) -> list[Queued]:
+def _without(slices: Sequence[QueuedSlice], gone: Iterable[QueuedSlice | WaitingSlice]) -> list[QueuedSlice]:
     places = {(s.parcel, s.lo) for s in gone}
     return [s for s in slices if (s.parcel, s.lo) not in places]
 
 
-def _moves(decided: Deal, running: Sequence[Running]) -> list[Change]:
+def _moves(decided: Deal, running: Sequence[RunningSlice]) -> list[Change]:
     """Return the changes that move granted slices from `queued` to `running`."""
     columns: shelves.Columns = (*shelves.SPAN, ("cut", "int"))
     cut = ForEach(CUT, columns, [(s.parcel, s.lo, lo) for s, lo in decided.cut])
     return [shelves.take("queued", decided.whole), cut, start_running(running)]
 
 
-def _look_up_companies(wants: list[WorkRequest], usable: Sequence[Queued]) -> Script[list[WorkRequest]]:
+def _look_up_companies(wants: list[WorkRequest], usable: Sequence[QueuedSlice]) -> Script[list[WorkRequest]]:
     """Complete requests with the suspects that their sessions, which are locked, hold; only if suspects were picked."""
     if not any(is_suspect(s.losses) for s in usable) or all(want.company is not None for want in wants):
         return wants
@@ -196,7 +196,7 @@ def _look_up_companies(wants: list[WorkRequest], usable: Sequence[Queued]) -> Sc
     return [structs.replace(want, company=found.get(want.session)) for want in wants]
 
 
-def _set_aside(picked: list[Queued], paused: frozenset[UUID], paces: KeyRates) -> Script[list[Queued]]:
+def _set_aside(picked: list[QueuedSlice], paused: frozenset[UUID], paces: KeyRates) -> Script[list[QueuedSlice]]:
     """Move slices of paused jobs to the gate of their job, and slices behind an open circuit to its gate.
 
     They release their keys to other executions in the meantime.
@@ -211,9 +211,9 @@ def _set_aside(picked: list[Queued], paused: frozenset[UUID], paces: KeyRates) -
     return _without(picked, held)
 
 
-def to_gate(queued: Queued) -> Waiting:
+def to_gate(queued: QueuedSlice) -> WaitingSlice:
     """Return a queued slice of a paused job as one that waits until the job is resumed."""
-    return Waiting(
+    return WaitingSlice(
         parcel=queued.parcel, lo=queued.lo, hi=queued.hi, job=queued.job, queue=queued.queue,
         namespace=queued.namespace, attempt=queued.attempt, failures=queued.failures, losses=queued.losses,
         alone=queued.alone, width=queued.width, flags=queued.flags, reason="paused", gate=job_gate(queued.job),

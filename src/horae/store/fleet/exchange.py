@@ -14,7 +14,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.admission.claim_plan import LaneState, QueuePreferences
 from horae.model.definitions.retry import RetryPolicy
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.model.fleet.deal import WorkRequest
 from horae.model.fleet.protocol import Exchange, Range
 from horae.model.fleet.session import LIVE, see, seen_on
@@ -72,7 +72,7 @@ class Reply(Struct, frozen=True, kw_only=True):
     """
 
     decision: Decision
-    granted: list[Running] = []  # empty also if the number was taken before
+    granted: list[RunningSlice] = []  # empty also if the number was taken before
     known: bool = False  # the number was taken before: the stamped slices have to be read
     ignored: list[Range] = []
     seen: int = 0
@@ -268,7 +268,7 @@ def _claim(
 
 
 def _number(
-    running: Sequence[Running], sessions: Mapping[UUID, SessionRow], places: Container[tuple[UUID, int]]
+    running: Sequence[RunningSlice], sessions: Mapping[UUID, SessionRow], places: Container[tuple[UUID, int]]
 ) -> None:
     """Take the numbers of parked exchanges that were granted something."""
     for granted in running:
@@ -356,7 +356,7 @@ def _empty(row: SessionRow | None, channel: int, n: int) -> tuple[EmptyVerdict, 
     return "empty", draining
 
 
-def stamped_slices(session: UUID, channel: int, n: int) -> Script[list[Running]]:
+def stamped_slices(session: UUID, channel: int, n: int) -> Script[list[RunningSlice]]:
     """Return all running slices stamped with an exchange: its answer, also when the exchange is repeated."""
     rows: Rows = yield Fetch(STAMPED, (session, channel, n))
     return [shelves.running(row) for row in rows]

@@ -13,15 +13,15 @@ from msgspec import structs
 from horae.env import Instant
 from horae.model.admission.claim_plan import LaneState, QueuePreferences
 from horae.model.admission.keys import AFFINE, CIRCUIT, LIMITED
-from horae.model.executions.slice import Queued, Running
+from horae.model.executions.slice import QueuedSlice, RunningSlice
 from horae.model.fleet.deal import WorkRequest, deal
 from horae.store.base import shelves
 from horae.store.script import Insert
 
 
-def granted(s: Queued, lo: int, hi: int, want: WorkRequest, now: Instant, mark: int = 0) -> Running:
+def granted(s: QueuedSlice, lo: int, hi: int, want: WorkRequest, now: Instant, mark: int = 0) -> RunningSlice:
     """Return items of a queued slice as a grant to a session; `mark` is LIMITED if limits apply to the lane, or 0."""
-    return Running(
+    return RunningSlice(
         parcel=s.parcel, lo=lo, hi=hi, job=s.job, queue=s.queue, namespace=s.namespace,
         attempt=s.attempt + 1,  # guard: claim-counts-attempt
         failures=s.failures, losses=s.losses, alone=s.alone, width=s.width,
@@ -30,23 +30,23 @@ def granted(s: Queued, lo: int, hi: int, want: WorkRequest, now: Instant, mark: 
     )  # fmt: skip
 
 
-def start_running(running: Iterable[Running]) -> Insert:
+def start_running(running: Iterable[RunningSlice]) -> Insert:
     """Insert grants into `running`; their sessions are locked and live."""
     return shelves.put_running(running)
 
 
 def deal_unqueued(
-    ready: Sequence[Queued],
+    ready: Sequence[QueuedSlice],
     wants: Sequence[WorkRequest],
     eligible: Mapping[UUID, Container[int]],
     paused: Collection[UUID],
     now: Instant,
-) -> tuple[list[Running], list[Queued]]:
+) -> tuple[list[RunningSlice], list[QueuedSlice]]:
     """Distribute slices that are on no shelf yet, lane by lane; return the grants, and the slices left to queue."""
     wants = list(wants)
-    running: list[Running] = []
-    left: list[Queued] = []
-    lanes: dict[int, list[Queued]] = {}
+    running: list[RunningSlice] = []
+    left: list[QueuedSlice] = []
+    lanes: dict[int, list[QueuedSlice]] = {}
     for queued in ready:
         lanes.setdefault(queued.lane, []).append(queued)
     for lane, slices in lanes.items():
@@ -63,7 +63,7 @@ def deal_unqueued(
 
 
 def grant_new_steps(
-    slices: Sequence[Queued],
+    slices: Sequence[QueuedSlice],
     wants: Sequence[WorkRequest],
     eligible: Mapping[UUID, frozenset[int]],
     preferences: Mapping[UUID, QueuePreferences | None],
@@ -72,7 +72,7 @@ def grant_new_steps(
     opened: Container[int],
     paused: Collection[UUID],
     now: Instant,
-) -> tuple[list[Running], list[Queued]] | None:
+) -> tuple[list[RunningSlice], list[QueuedSlice]] | None:
     """Grant steps that were just created, as a claim would if they were in their lanes.
 
     Return None when they have to be queued first: because other work waits in lanes of these requests, so that ranks

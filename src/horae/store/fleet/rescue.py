@@ -7,7 +7,7 @@ from horae.env import Instant
 from horae.model.admission.keys import LIMITED
 from horae.model.executions.parcel import AT_MOST_ONCE
 from horae.model.executions.settle import Settler, lost_outcome
-from horae.model.executions.slice import Running, part
+from horae.model.executions.slice import RunningSlice, part
 from horae.model.fleet.session import LIVE
 from horae.model.fleet.suspects import Loss
 from horae.store.base import shelves
@@ -101,7 +101,7 @@ def _loss_limits(versions: set[tuple[UUID, int]]) -> Script[dict[tuple[UUID, int
     return {version: report.policy_of(spec.decode()).budgets.lost for version, spec in specs.items()}
 
 
-def _give_up(settler: Settler, lost: Running, delivery: int, loss: Loss, cancels: Cancels, charge: bool) -> None:
+def _give_up(settler: Settler, lost: RunningSlice, delivery: int, loss: Loss, cancels: Cancels, charge: bool) -> None:
     """Settle a lost slice: end items that were to be cancelled, and treat the others as lost or released.
 
     At-most-once items are lost even if no loss is charged.

@@ -18,7 +18,7 @@ from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.execution import Extra, WaitReason
 from horae.model.executions.parcel import Parcel, extra_of
 from horae.model.executions.settle import FinishedSlice
-from horae.model.executions.slice import Waiting, part
+from horae.model.executions.slice import WaitingSlice, part
 from horae.model.executions.submission import NewExecution
 from horae.model.triggers.decisions.rules import Rules
 from horae.store.base import shelves
@@ -170,9 +170,9 @@ def _key_of(parcel: Parcel) -> str:
     return keys_of(parcel.envelope.keys).turn or ""
 
 
-def _waiting(p: Parcel) -> Waiting:
+def _waiting(p: Parcel) -> WaitingSlice:
     e = p.envelope
-    return Waiting(
+    return WaitingSlice(
         parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, attempt=0, failures=0, losses=0,
         width=p.width, flags=flags_of(e.keys), wake_at=None, reason=REASON, gate=_key_of(p),
     )  # fmt: skip
@@ -237,7 +237,7 @@ def pass_on(key: str, rank: Ranker, new_id: NewId, now: Instant) -> Script[Promo
     return (yield from _begin(one, row, rank, new_id, now))
 
 
-def _begin(one: Waiting, row: Row, rank: Ranker, new_id: NewId, now: Instant) -> Script[PromotionResult]:
+def _begin(one: WaitingSlice, row: Row, rank: Ranker, new_id: NewId, now: Instant) -> Script[PromotionResult]:
     """Start an execution whose turn has come: it waits for its due time or for its dependencies, or is queued.
 
     An execution fired by an event does not wait for dependencies: it has no data interval to which they could belong.
@@ -261,7 +261,7 @@ def _begin(one: Waiting, row: Row, rank: Ranker, new_id: NewId, now: Instant) ->
     return PromotionResult(least_ranks(queued), 1, queued)
 
 
-def _depend(one: Waiting, extra: Extra, deadline: Instant, new_id: NewId, now: Instant) -> Script[PromotionResult]:
+def _depend(one: WaitingSlice, extra: Extra, deadline: Instant, new_id: NewId, now: Instant) -> Script[PromotionResult]:
     yield shelves.put_waiting([structs.replace(one, reason="dependency", gate=f"dependencies:{one.job}")])
     wait = waits.Wait(
         dependent=one.job, execution=execution_id(one.parcel, one.lo), interval=extra.interval,

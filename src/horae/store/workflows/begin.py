@@ -20,7 +20,7 @@ from horae.model.definitions.job import Spec
 from horae.model.definitions.rollout import VersionChoice
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel, extra_of
-from horae.model.executions.slice import Running, Waiting
+from horae.model.executions.slice import RunningSlice, WaitingSlice
 from horae.model.fleet.deal import WorkRequest
 from horae.model.workflows.decisions import decide
 from horae.model.workflows.decisions.flow import Flow, Pin
@@ -53,7 +53,7 @@ Choices = Mapping[UUID, VersionChoice[Pin]]  # by job, for jobs with a rollout u
 class BegunWorkflow(Struct, frozen=True):
     """A workflow that left the queue, as tracing needs it."""
 
-    slice: Running
+    slice: RunningSlice
     extra: Extra
     execution: UUID
     made: tuple[Instant, Instant]  # the instants at which it was due and at which it was created
@@ -97,7 +97,7 @@ def open_some(
 
 
 def _open(
-    running: Sequence[Running], opened: OpenedWorkflows, new_id: NewId, now: Instant, within: TraceOf | None, *,
+    running: Sequence[RunningSlice], opened: OpenedWorkflows, new_id: NewId, now: Instant, within: TraceOf | None, *,
     limited: bool,
 ) -> Script[None]:  # fmt: skip
     """Move workflows to `waiting`, one slice each, and begin them; workflows of `limited` lanes begin a moment later.
@@ -110,7 +110,7 @@ def _open(
     pins, choices = yield from _pins(specs)
     roots = yield from _roots(parcels.values())
     batch = WorkflowBatch(Deferred(), new_id, now, opened.started)
-    waiting: list[Waiting] = []
+    waiting: list[WaitingSlice] = []
     opening: list[StoredWorkflow] = []
     for claimed in running:
         parcel = parcels[claimed.parcel]
@@ -238,7 +238,7 @@ def _roots(parcels: Iterable[Parcel]) -> Script[dict[UUID, UUID]]:
 def _held(
     parcel: Parcel,
     item: int,
-    running: Running,
+    running: RunningSlice,
     stored: bytes,
     pins: Mapping[str, Pin],
     choices: Choices,
@@ -264,7 +264,7 @@ def _held(
 
 
 def _traced(
-    held: StoredWorkflow, running: Running, parcel: Parcel, opened: OpenedWorkflows, own: Extra, within: TraceOf
+    held: StoredWorkflow, running: RunningSlice, parcel: Parcel, opened: OpenedWorkflows, own: Extra, within: TraceOf
 ) -> StoredWorkflow:
     """Return the workflow with a trace context for its steps."""
     e, execution = parcel.envelope, held.flow.execution
@@ -285,9 +285,9 @@ def _inherited(extra: Extra) -> Extra:
     )  # fmt: skip
 
 
-def _waits(s: Running, item: int) -> Waiting:
+def _waits(s: RunningSlice, item: int) -> WaitingSlice:
     """Return a parent that waits for its children. It holds no worker, so no limit of its queue counts it."""
-    return Waiting(
+    return WaitingSlice(
         parcel=s.parcel, lo=item, hi=item + 1, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt,
         failures=s.failures, losses=s.losses, alone=s.alone, width=s.width,
         flags=s.flags & ~LIMITED,  # guard: workflow-is-unlimited

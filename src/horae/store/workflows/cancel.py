@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.model.base.ids import execution_id
-from horae.model.executions.slice import Queued, Waiting
+from horae.model.executions.slice import QueuedSlice, WaitingSlice
 from horae.model.workflows.decisions import decide
 from horae.model.workflows.decisions.flow import FlowEnd, StepEnd
 from horae.store.base import shelves
@@ -137,7 +137,7 @@ def cancel_pending(
     """Move waiting or queued slices of these parcels to history; return the number of executions by job."""
     read = shelves.waiting if shelf == "waiting" else shelves.queued
     rows = yield ForEach(PENDING[shelf], PARCEL, [(parcel,) for parcel in sorted(parcels)])
-    slices: list[Waiting | Queued] = [read(row) for row in rows]
+    slices: list[WaitingSlice | QueuedSlice] = [read(row) for row in rows]
     if not slices:
         return {}
     yield from leave(slices, [as_cancelled(item_slice, reason, now) for item_slice in slices], new_id, now, done)

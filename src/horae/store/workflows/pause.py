@@ -13,7 +13,7 @@ from msgspec import structs
 from horae.env import Instant
 from horae.model.admission.keys import KEYED
 from horae.model.base.ids import parcel_of
-from horae.model.executions.slice import Waiting
+from horae.model.executions.slice import WaitingSlice
 from horae.model.workflows.decisions import decide
 from horae.store.admission import holders
 from horae.store.base import shelves
@@ -56,7 +56,7 @@ def pause(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> S
     batch = yield from _tree(execution, new_id, now, done)
     if batch is None:
         return False
-    held: list[Waiting] = []
+    held: list[WaitingSlice] = []
     for run in batch.runs.values():
         run.flow = structs.replace(run.flow, paused=True)
         held += yield from _hold_back(run)
@@ -114,7 +114,7 @@ def _below(execution: UUID, parents: dict[UUID, UUID | None]) -> list[UUID]:
     return sorted(found - {execution})
 
 
-def _hold_back(run: WorkflowRun) -> Script[list[Waiting]]:
+def _hold_back(run: WorkflowRun) -> Script[list[WaitingSlice]]:
     """Take the queued executions of a workflow's steps off their shelves; return them as paused slices."""
     place = run.stored.place
     steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [place]))[place]

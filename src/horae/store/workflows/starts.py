@@ -18,7 +18,7 @@ from horae.model.base.ids import parcel_id
 from horae.model.documents.schema import checker_of
 from horae.model.executions.execution import Extra, Rerun
 from horae.model.executions.parcel import MAX_ITEM, Envelope, Parcel, loads, make_parcel
-from horae.model.executions.slice import Queued, Slice, Waiting
+from horae.model.executions.slice import QueuedSlice, Slice, WaitingSlice
 from horae.model.executions.submission import NewExecution
 from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, refuse_over_budget, shared_budget
 from horae.model.fleet.protocol import Failure
@@ -121,8 +121,8 @@ def gate_of(flow: UUID) -> str:
 
 
 def _held_back(
-    ready: Sequence[Queued], later: Sequence[Waiting], begun: NewChildren
-) -> tuple[list[Queued], list[Waiting]]:  # fmt: skip
+    ready: Sequence[QueuedSlice], later: Sequence[WaitingSlice], begun: NewChildren
+) -> tuple[list[QueuedSlice], list[WaitingSlice]]:  # fmt: skip
     """Let new runs of loops in paused workflows wait at the gate, as if the pause had come after them."""
     gates = {
         parcel.id: gate_of(parent)
@@ -136,9 +136,9 @@ def _held_back(
     return [item_slice for item_slice in ready if item_slice.parcel not in gates], [*others, *held]
 
 
-def paused(s: Slice, gate: str) -> Waiting:
+def paused(s: Slice, gate: str) -> WaitingSlice:
     """Return a slice that has not begun as one that waits until its workflow is resumed."""
-    return Waiting(
+    return WaitingSlice(
         parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, width=s.width,
         flags=s.flags, reason="paused", gate=gate,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from horae.model.base.ids import execution_id
 from horae.model.base.trace import TraceContext, checked_state, read_trace, root_of, span_of
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel, extras_of
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.model.executions.tracer import DueAndCreated, SpanSink, SubmitSpan, TraceSpan
 from horae.model.fleet.protocol import Failure
 from horae.model.fleet.submit import Submit
@@ -60,7 +60,7 @@ class Tracing:
             )
         )  # fmt: skip
 
-    def granted(self, running: Running, parcel: Parcel, job: str) -> list[Extra]:
+    def granted(self, running: RunningSlice, parcel: Parcel, job: str) -> list[Extra]:
         """Return the extras of granted items, each with its trace context; record the time that they were queued."""
         extras = []
         for item, extra in enumerate(extras_of(parcel.extras, running.lo, running.hi), running.lo):

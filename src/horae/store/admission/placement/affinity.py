@@ -6,7 +6,7 @@ from horae.env import Instant
 from horae.model.admission.keys import keys_of
 from horae.model.admission.placement.placement import resolve_affinity
 from horae.model.base.duration import DAY
-from horae.model.executions.slice import Running
+from horae.model.executions.slice import RunningSlice
 from horae.store.admission.placement.relax import LaneMoves, move, sibling_lane
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
@@ -51,7 +51,7 @@ def direct(lane: int, needs: frozenset[str], limit: int, now: Instant) -> Script
     return (yield from move(found))
 
 
-def remember(granted: Sequence[Running], now: Instant) -> Script[None]:
+def remember(granted: Sequence[RunningSlice], now: Instant) -> Script[None]:
     """Record the workers of these granted slices as the last ones of their keys."""
     rows = yield ForEach(HAVE, GRANT, sorted({(running.parcel, running.session) for running in granted}))
     have = {(job, key): worker for job, keys, worker in rows if (key := keys_of(keys).affinity) is not None}

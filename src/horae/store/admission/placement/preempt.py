@@ -24,7 +24,7 @@ from horae.model.admission.placement.preempt import (
     choose_victims,
     to_front,
 )
-from horae.model.executions.slice import Queued
+from horae.model.executions.slice import QueuedSlice
 from horae.model.fleet.session import Session
 from horae.store.admission import coarse
 from horae.store.admission.circuit_gates import SEEN_SHUT, shut_out
@@ -95,7 +95,7 @@ class PreemptResult(Struct, frozen=True):
     lanes: dict[int, int]
 
 
-Waits = tuple[Queued, int]  # a queued slice and its priority
+Waits = tuple[QueuedSlice, int]  # a queued slice and its priority
 
 
 def waiters(lanes: Collection[int], paused: frozenset[UUID]) -> Script[dict[int, list[Waits]]]:

@@ -12,7 +12,7 @@ from horae.env import Instant
 from horae.model.admission.claim_plan import WorkerGroup
 from horae.model.admission.placement.placement import fits
 from horae.model.admission.placement.spread import PATIENCE, SpreadWorker, bounds
-from horae.model.executions.slice import Queued
+from horae.model.executions.slice import QueuedSlice
 from horae.store.script import Fetch, Row, Script, Statement
 
 HOLDERS = Statement(
@@ -24,7 +24,7 @@ HOLDERS = Statement(
 )
 
 
-def spread_bounds(among: WorkerGroup, usable: Sequence[Queued], now: Instant) -> Script[dict[UUID, int] | None]:
+def spread_bounds(among: WorkerGroup, usable: Sequence[QueuedSlice], now: Instant) -> Script[dict[UUID, int] | None]:
     """Return how many of these slices' executions each live worker may get; None if they waited so long that any worker
     may take them.
 

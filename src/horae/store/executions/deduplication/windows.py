@@ -16,7 +16,7 @@ from horae.model.admission.keys import flags_of
 from horae.model.base.ids import parcel_id
 from horae.model.executions.deduplication import Batch, Debounce, extend_batch, fits, start_batch
 from horae.model.executions.parcel import Parcel, encode_extras, make_parcel
-from horae.model.executions.slice import Waiting
+from horae.model.executions.slice import WaitingSlice
 from horae.model.executions.submission import NewExecution
 from horae.store.base import shelves
 from horae.store.executions.parcels import insert_parcels, insert_timeouts
@@ -144,9 +144,9 @@ def _parcel(window: OpenWindow, now: Instant) -> Parcel:
     return make_parcel(window.parcel, envelope, (window.params,), (window.source.extra,), now)
 
 
-def _waits(window: OpenWindow, p: Parcel) -> Waiting:
+def _waits(window: OpenWindow, p: Parcel) -> WaitingSlice:
     e = p.envelope
-    return Waiting(
+    return WaitingSlice(
         parcel=p.id, lo=0, hi=1, job=e.job, queue=e.queue, namespace=e.namespace, width=p.width,
         flags=flags_of(e.keys), wake_at=window.wake_at, reason=window.kind,
     )  # fmt: skip

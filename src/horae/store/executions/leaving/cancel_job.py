@@ -13,7 +13,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.base.ids import execution_id
 from horae.model.executions.execution import READS_AS_RUNNING
-from horae.model.executions.slice import Queued, Waiting
+from horae.model.executions.slice import QueuedSlice, WaitingSlice
 from horae.store.base import shelves
 from horae.store.executions.leaving.leave import as_cancelled, leave
 from horae.store.fleet.exchange import lock_sessions
@@ -102,14 +102,18 @@ def cancel_batch(
     if not rows:
         return CancelBatch(0, None)
     read = shelves.waiting if shelf == "waiting" else shelves.queued
-    slices: list[Waiting | Queued] = [read(row) for row in rows]
+    slices: list[WaitingSlice | QueuedSlice] = [read(row) for row in rows]
     yield from cancel_slices(slices, new_id, reason, now, done)
     last = slices[-1]
     return CancelBatch(sum(s.hi - s.lo for s in slices), (last.parcel, last.lo) if len(rows) == limit else None)
 
 
 def cancel_slices(
-    slices: Sequence[Waiting | Queued], new_id: NewId, reason: str, now: Instant, done: Consequences | None = None
+    slices: Sequence[WaitingSlice | QueuedSlice],
+    new_id: NewId,
+    reason: str,
+    now: Instant,
+    done: Consequences | None = None,
 ) -> Script[None]:
     """Cancel slices that the caller has locked; `done` collects what was started."""
     ended = [as_cancelled(s, reason, now) for s in slices]

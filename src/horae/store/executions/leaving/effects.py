@@ -16,7 +16,7 @@ from horae.model.executions.execution import CANCELLED
 from horae.model.executions.parcel import Parcel
 from horae.model.executions.settle import FailedAttempt, FinishedSlice, Settlement, time_worked, timing_of
 from horae.model.executions.show_execution import status_of
-from horae.model.executions.slice import Queued, Running, Slice
+from horae.model.executions.slice import QueuedSlice, RunningSlice, Slice
 from horae.model.fleet.protocol import Range
 from horae.store.admission import holders
 from horae.store.base import shelves
@@ -53,25 +53,25 @@ class Effects(Struct):
     freed: set[UUID] = set()  # parcels with items that released their keys
     keys: dict[UUID, str | None] = {}  # keys of parcels, if they were read with other rows
     started: list[MovedItems] = []  # executions that waited and may go on
-    returned: list[Queued] = []  # slices that went back to the queue unchanged
+    returned: list[QueuedSlice] = []  # slices that went back to the queue unchanged
     attempted: list[ParcelAttempts] = []  # attempts that circuits count
     trials: list[RolloutAttempts] = []  # attempts that rollouts count
     created: list[Parcel] = []  # parcels of started executions that are new
     children: list[FinishedSlice] = []  # ended steps whose workflows have not advanced yet
     given_up: list[FinishedSlice] = []  # retries of dead letters that were cancelled
     stepped: list[StepChange] = []  # steps of workflows that changed their state
-    newborn: list[Queued] = []  # steps that follow the ended ones and are in no queue yet
+    newborn: list[QueuedSlice] = []  # steps that follow the ended ones and are in no queue yet
     open: set[int] = set()  # lanes of such steps without a hold or a limit
     stored: dict[int, int] = {}  # namespace -> bytes of results
 
-    def queue(self, slices: Iterable[Queued]) -> Insert:
+    def queue(self, slices: Iterable[QueuedSlice]) -> Insert:
         """Return the insertion of slices into the queue, and note that they may be claimed."""
         slices = list(slices)
         for queued in slices:
             self.may_claim(queued)
         return shelves.put_queued(slices)
 
-    def may_claim(self, item_slice: Queued | Running) -> None:
+    def may_claim(self, item_slice: QueuedSlice | RunningSlice) -> None:
         """Note that the lane of this slice has something to claim."""
         self.requeued[item_slice.lane] = min(item_slice.rank, self.requeued.get(item_slice.lane, item_slice.rank))
 
@@ -211,7 +211,7 @@ def _ended(finished: FinishedSlice) -> FinishedItems:
     s = finished.slice
     began = finished.started_at
     busy, spans = time_worked(began, finished.completed_at, finished.timings)
-    if not isinstance(s, Running):
+    if not isinstance(s, RunningSlice):
         return FinishedItems(
             s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, 0, spans, attempt=s.attempt,
             step=is_step(s.flags),

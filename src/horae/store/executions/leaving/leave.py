@@ -11,7 +11,7 @@ from uuid import UUID
 from horae.env import Instant
 from horae.model.admission.keys import KEYED
 from horae.model.executions.settle import FinishedSlice, time_worked
-from horae.model.executions.slice import Queued, Waiting, gaps, part
+from horae.model.executions.slice import QueuedSlice, WaitingSlice, gaps, part
 from horae.store.admission import holders
 from horae.store.base import shelves
 from horae.store.base.deferred import Change, Deferred
@@ -26,7 +26,7 @@ from horae.store.workflows.locks import ChildCache
 
 
 def leave(
-    held: Sequence[Waiting | Queued],
+    held: Sequence[WaitingSlice | QueuedSlice],
     ended: Sequence[FinishedSlice],
     new_id: NewId,
     now: Instant,
@@ -38,13 +38,13 @@ def leave(
     The caller has locked the `held` slices; parts that have not ended stay on their shelf. `more` changes are made
     together with the move. `done` collects what was started.
     """
-    changes = _off([s for s in held if isinstance(s, Waiting)], [s for s in held if isinstance(s, Queued)])
+    changes = _off([s for s in held if isinstance(s, WaitingSlice)], [s for s in held if isinstance(s, QueuedSlice)])
     rest = _rest(held, ended)
     if rest:  # guard: cancel-keeps-neighbours
         yield Together(changes)  # before the rest is inserted: the rest may have the same key as the whole slice
         changes = [
-            shelves.put_waiting(s for s in rest if isinstance(s, Waiting)),
-            shelves.put_queued(s for s in rest if isinstance(s, Queued)),
+            shelves.put_waiting(s for s in rest if isinstance(s, WaitingSlice)),
+            shelves.put_queued(s for s in rest if isinstance(s, QueuedSlice)),
         ]
     yield Together([*changes, shelves.put_finished(ended), *more])
     steps = [f for f in ended if is_step(f.slice.flags)]
@@ -58,11 +58,13 @@ def leave(
     yield from dead_letters.reopen(ended)
 
 
-def _off(waiting: Sequence[Waiting], queued: Sequence[Queued]) -> list[Change]:
+def _off(waiting: Sequence[WaitingSlice], queued: Sequence[QueuedSlice]) -> list[Change]:
     return [shelves.take("waiting", waiting), shelves.take("queued", queued)]
 
 
-def _rest(held: Iterable[Waiting | Queued], ended: Iterable[FinishedSlice]) -> list[Waiting | Queued]:
+def _rest(
+    held: Iterable[WaitingSlice | QueuedSlice], ended: Iterable[FinishedSlice]
+) -> list[WaitingSlice | QueuedSlice]:
     """Return the parts of slices that have not ended."""
     gone: dict[UUID, list[tuple[int, int]]] = {}
     for f in ended:
@@ -144,7 +146,7 @@ def as_ended(finished: FinishedSlice) -> FinishedItems:
     )  # fmt: skip
 
 
-def as_cancelled(unstarted: Waiting | Queued, reason: str, now: Instant) -> FinishedSlice:
+def as_cancelled(unstarted: WaitingSlice | QueuedSlice, reason: str, now: Instant) -> FinishedSlice:
     """Return a slice as cancelled before it was started."""
-    queued_at = unstarted.queued_at if isinstance(unstarted, Queued) else None
+    queued_at = unstarted.queued_at if isinstance(unstarted, QueuedSlice) else None
     return FinishedSlice(slice=unstarted, state="cancelled", reason=reason, queued_at=queued_at, completed_at=now)

@@ -18,7 +18,7 @@ from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions.parcel import AT_MOST_ONCE
 from horae.model.executions.settle import AwaitedStep, CountedFailures, FailurePolicy, Settler, has_begun
-from horae.model.executions.slice import ItemRange, Running, match_ranges, part
+from horae.model.executions.slice import ItemRange, RunningSlice, match_ranges, part
 from horae.model.fleet.protocol import MAX_PROGRESS, Failure, Outcome, Range
 from horae.model.fleet.suspects import is_suspect
 from horae.store.base import shelves
@@ -147,7 +147,7 @@ def _spans(entry: "IncomingExchange") -> Iterable[ItemRange]:
     yield from (ItemRange(log.parcel, log.item, log.item + 1, log.attempt) for log in up.logs)
 
 
-Held = dict[tuple[UUID, int], Running]
+Held = dict[tuple[UUID, int], RunningSlice]
 
 
 def _held(incoming: Sequence["IncomingExchange"], effects: Effects, *, depended: bool) -> Script[dict[UUID, Held]]:
@@ -183,7 +183,11 @@ def _start(entry: "IncomingExchange", held: Held, effects: Effects, moves: Defer
 
 
 def _replace(
-    held: Held, touched: Sequence[Running], by: Sequence[Running], moves: Deferred, rest: Iterable[Change] = ()
+    held: Held,
+    touched: Sequence[RunningSlice],
+    by: Sequence[RunningSlice],
+    moves: Deferred,
+    rest: Iterable[Change] = (),
 ) -> Script[None]:
     """Replace slices by smaller ones, together with the rest of the change; a remainder may keep the key."""
     moves.add([shelves.take("running", touched)])
@@ -215,7 +219,7 @@ class _Holds:
     """The items that a session holds, at their attempts."""
 
     def __init__(self, held: Held) -> None:
-        self._slices: dict[UUID, list[Running]] = {}
+        self._slices: dict[UUID, list[RunningSlice]] = {}
         for running in held.values():
             self._slices.setdefault(running.parcel, []).append(running)
 
@@ -269,7 +273,7 @@ def _settle_one(
     )  # fmt: skip
 
 
-def _needs_rules(running: Running, outcome: Outcome) -> bool:
+def _needs_rules(running: RunningSlice, outcome: Outcome) -> bool:
     return outcome.outcome in ("failed", "suspended") or (outcome.outcome == "released" and has_begun(running, outcome))
 
 
@@ -311,7 +315,7 @@ def policy_of(spec: str) -> RetryPolicy:
 
 def _decide(
     settler: Settler,
-    running: Running,
+    running: RunningSlice,
     lo: int,
     hi: int,
     outcome: Outcome,
@@ -329,7 +333,7 @@ def _decide(
             _go_on(settler, running, a, b, outcome, rules or FailurePolicy(retry=RetryPolicy(), delivery=0))
 
 
-def _go_on(settler: Settler, running: Running, lo: int, hi: int, outcome: Outcome, rules: FailurePolicy) -> None:
+def _go_on(settler: Settler, running: RunningSlice, lo: int, hi: int, outcome: Outcome, rules: FailurePolicy) -> None:
     """Settle items whose attempt ended but whose execution goes on.
 
     An at-most-once item that has begun is neither queued again nor resumed.

@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.model.executions.settle import Settler
-from horae.model.executions.slice import Running, gaps
+from horae.model.executions.slice import RunningSlice, gaps
 from horae.model.fleet.protocol import Outcome
 from horae.store.script import ForEach, Script, Statement
 
@@ -37,7 +37,7 @@ def stops_of(session: UUID) -> Script[StopRequests]:
 
 
 def cancel_requested(
-    settler: Settler, running: Running, lo: int, hi: int, outcome: Outcome, cancels: Cancels
+    settler: Settler, running: RunningSlice, lo: int, hi: int, outcome: Outcome, cancels: Cancels
 ) -> list[tuple[int, int]]:
     """Cancel the items of a range for which that was requested; return the ranges between them."""
     asked = [item for item in range(lo, hi) if (running.parcel, item) in cancels] if cancels else []  # guard: cancelled

@@ -12,7 +12,7 @@ from horae.env import SECOND, Instant, Micros
 from horae.model.definitions.retry import TIMEOUTS
 from horae.model.definitions.timeouts import ParcelTimeouts
 from horae.model.executions.settle import FinishedSlice
-from horae.model.executions.slice import Queued, Slice, Waiting
+from horae.model.executions.slice import QueuedSlice, Slice, WaitingSlice
 from horae.model.fleet.protocol import Failure
 from horae.store.base import shelves
 from horae.store.executions.leaving.effects import Effects, merge_started
@@ -64,7 +64,7 @@ def end_overdue(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Ef
         return 0, Effects()
     given = [(row[0],) for row in due]
     standing = {row[0]: (row[1], row[2]) for row in (yield ForEach(STANDING, PARCEL, given))}
-    held: dict[UUID, list[Waiting | Queued]] = {row[0]: [] for row in due}
+    held: dict[UUID, list[WaitingSlice | QueuedSlice]] = {row[0]: [] for row in due}
     for row in (yield ForEach(WAITING, PARCEL, given)):
         held[row[0]].append(shelves.waiting(row))
     for row in (yield ForEach(QUEUED, PARCEL, given)):
@@ -94,7 +94,7 @@ def _patience(row: Row) -> ParcelTimeouts:
 
 
 def _look(
-    patience: ParcelTimeouts, held: Sequence[Waiting | Queued], standing: tuple[int, int], now: Instant
+    patience: ParcelTimeouts, held: Sequence[WaitingSlice | QueuedSlice], standing: tuple[int, int], now: Instant
 ) -> tuple[list[FinishedSlice], Instant | None]:
     """Return the slices of a parcel that end, and the instant of the next check.
 
@@ -114,7 +114,7 @@ def _look(
 
 
 def _finished(item_slice: Slice, failure: Failure, reason: str, now: Instant) -> FinishedSlice:
-    queued_at = item_slice.queued_at if isinstance(item_slice, Queued) else None
+    queued_at = item_slice.queued_at if isinstance(item_slice, QueuedSlice) else None
     return FinishedSlice(
         slice=item_slice, state="failed", reason=reason, queued_at=queued_at, completed_at=now, error=failure
     )

@@ -17,7 +17,7 @@ from horae.env import Instant, Micros
 from horae.model.admission.keys import flags_of
 from horae.model.executions.parcel import AT_MOST_ONCE
 from horae.model.executions.settle import FinishedSlice
-from horae.model.executions.slice import Slice, Waiting, gaps
+from horae.model.executions.slice import Slice, WaitingSlice, gaps
 from horae.model.fleet.protocol import Failure
 from horae.model.fleet.session import LIVE
 from horae.store.base import shelves
@@ -306,8 +306,8 @@ def _ended(lost_slice: Slice, now: Instant) -> FinishedSlice:
     return FinishedSlice(slice=lost_slice, state="failed", reason="delivery", completed_at=now, error=error)
 
 
-def _due(s: Slice, now: Instant) -> Waiting:
-    return Waiting(
+def _due(s: Slice, now: Instant) -> WaitingSlice:
+    return WaitingSlice(
         parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt,
         width=s.width, flags=s.flags, wake_at=now, reason="delay",
     )  # fmt: skip

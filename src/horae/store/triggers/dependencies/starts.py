@@ -14,7 +14,7 @@ from horae.model.admission.rank import RankLeads
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
-from horae.model.executions.slice import Queued, Waiting, gaps, part
+from horae.model.executions.slice import QueuedSlice, WaitingSlice, gaps, part
 from horae.model.executions.submission import NewExecution, deadline_after
 from horae.model.triggers.dependency import Join, Parts
 from horae.store.admission.share_lanes import assign_share_lanes
@@ -66,16 +66,16 @@ class Consequences(Struct):
 
     lanes: dict[int, int] = {}
     parcels: list[Parcel] = []
-    released: list[Queued] = []
+    released: list[QueuedSlice] = []
     wake_at: Instant | None = None  # the earliest due time of waiting executions
     look_at: Instant | None = None  # the earliest time to check joins and workflows
     ended: list[FinishedItems] = []  # workflows that ended with their last step
     stepped: list[StepChange] = []  # steps of workflows that changed their state
     keeps_newborn: bool = False  # whether steps that may run at once go to the caller instead of the queue
-    newborn: list[Queued] = []
+    newborn: list[QueuedSlice] = []
     open: set[int] = set()  # lanes without a hold or a limit, until the commit
 
-    def queue(self, slices: Iterable[Queued]) -> None:
+    def queue(self, slices: Iterable[QueuedSlice]) -> None:
         for queued in slices:
             self.released.append(queued)
             self.queue_lane(queued.lane, queued.rank)
@@ -172,8 +172,8 @@ def release(joins: Sequence[Join], now: Instant, done: Consequences) -> Script[l
         return []
     taken = yield from take(joins)
     lead = yield from leads_of({row[4] for row in taken.values()}, {row[3] for row in taken.values()}, now)
-    queued: list[Queued] = []
-    later: list[Waiting] = []
+    queued: list[QueuedSlice] = []
+    later: list[WaitingSlice] = []
     for execution, row in sorted(taken.items()):
         waiting = part(shelves.waiting(row), index_of(execution), index_of(execution) + 1)
         lane, due_at, priority, deadline, _ = row[len(shelves.WAITING) :]
@@ -212,7 +212,7 @@ def _released(joins: Sequence[Join], taken: Collection[UUID], now: Instant, done
 def take(joins: Sequence[Join]) -> Script[dict[UUID, Row]]:
     """Take the executions of joins off the waiting shelf, by id; the other items of their slices stay there."""
     rows = yield ForEach(WAITS, shelves.ITEM, _items(joins))
-    slices: dict[tuple[UUID, int], tuple[Waiting, list[int]]] = {}
+    slices: dict[tuple[UUID, int], tuple[WaitingSlice, list[int]]] = {}
     for row in rows:
         slices.setdefault((row[0], row[1]), (shelves.waiting(row), []))[1].append(row[-1])
     if slices:
