@@ -227,7 +227,7 @@ async def test_a_window_holds_while_its_calendar_is_open(world: World, node: Ser
     assert (view.state, view.since, view.until) == ("planned", *span.split("/"))
 
     await until(world, lambda: node.base.directory.held)
-    assert now + 60 * SECOND <= world.now() < now + 62 * SECOND
+    assert now + 60 * SECOND <= world.now() < now + 70 * SECOND  # the clock goes on while PostgreSQL answers
     id = await submit(node)
     assert (await node.work.executions.get(1, id)).hint == (
         f'The queue "default" is held until {view.until} by the maintenance window "upgrade" (kernel);'

@@ -120,7 +120,7 @@ def test_an_aborted_run_fails_even_if_its_failures_pass_alone(project, ends, wor
     again = project.run_twice("-n", workers)
 
     assert again.returncode == 1, again.stdout
-    assert "did not come to their end" in again.stdout
+    assert "The tests did not finish" in again.stdout
 
 
 def test_many_failures_are_not_run_again(project):
