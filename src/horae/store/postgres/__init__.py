@@ -1,4 +1,4 @@
-"""The PostgreSQL driver: asyncpg with one small pool for hot operations and another for everything else.
+"""The PostgreSQL driver: asyncpg with two small pools, one for hot (frequent) operations and one for all others.
 
-Only `store.open` imports it, because asyncpg is an extra.
+Only `store.open` imports it, because asyncpg is an optional dependency.
 """

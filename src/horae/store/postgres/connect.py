@@ -1,4 +1,7 @@
-"""Open connections to PostgreSQL, with planner settings that make hot operations use their indexes."""
+"""Open connections to PostgreSQL.
+
+Connections for hot (frequent) operations have planner settings that make statements use their indexes.
+"""
 
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -16,7 +19,8 @@ from horae.store.postgres.pool import closed
 _COMMON = {"application_name": "horae", "jit": "off", "timezone": "UTC"}
 _COLD = {"statement_timeout": "60s", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "60s"}
 _PATIENT = {"statement_timeout": "10min"}
-# A plan made for a tiny table must suit a million rows, too: index scans and nested loops, in the index's order.
+# A statement is planned once per connection, perhaps while its tables are tiny, and the plan must still be good for a
+# million rows. So only index scans in the index's order and nested loops are allowed.
 _HOT = {
     "enable_seqscan": "off",
     "enable_sort": "off",
@@ -28,15 +32,18 @@ _HOT = {
     "lock_timeout": "5s",
     "idle_in_transaction_session_timeout": "10s",
 }
-# Flush every acknowledged write to disk, whatever the role's default is. A stricter setting of the role stays.
+# Flush each commit to disk before it is acknowledged, even if the role's default is weaker. A stricter default of the
+# role stays.
 _DURABLE = """
 SELECT set_config('synchronous_commit', 'on', {}) WHERE current_setting('synchronous_commit') IN ('off', 'local')"""
-# Fails on another timeline than the connection was opened on: after a failover a pooler switches hosts silently.
+# Fails if the database's timeline is no longer the known one: a failover begins a new timeline, and a pooler then
+# switches to the new primary silently.
 _SAME = "SELECT 1 / (left(pg_walfile_name(pg_current_wal_lsn()), 8) = '{}')::int"
+# The errors of this check: another timeline, and a standby, which has no current WAL position.
 MOVED = (asyncpg.DivisionByZeroError, asyncpg.ObjectNotInPrerequisiteStateError)
 
 CONNECT = 3.0  # seconds for each step of a new connection to one host
-# Keepalives end a connection within seconds when packets are lost, whatever its statement timeout is.
+# TCP keepalives end a connection within seconds when packets are lost, even if its statement timeout is longer.
 _WATCHED = (
     ("SOL_SOCKET", "SO_KEEPALIVE", 1),
     ("IPPROTO_TCP", "TCP_KEEPIDLE", 2),
@@ -51,50 +58,54 @@ Moved = Callable[[asyncpg.Connection, DatabasePlace], Awaitable[None]]
 class Connector:
     """Opens connections to one database, and detects when they lead to another one.
 
-    A URL may name several hosts: connections go to the primary, wherever it is in the list.
-    A pooler that switches connections between transactions keeps neither settings nor prepared statements. Each
-    transaction then begins with its settings (`begin`), and operations that need their own connection bypass the
-    pooler.
+    A URL may name several hosts. Connections go to the host that is the primary, which may be any of them.
+    A connection is called shared if the URL leads to a pooler that gives each transaction another connection to
+    PostgreSQL. Such a pooler keeps neither settings nor prepared statements. So each transaction begins by applying
+    its settings (`begin`), and operations that need a connection of their own bypass the pooler.
     """
 
     def __init__(self, url: str, moved: Moved, connections: Connections = DEFAULT) -> None:
         self.is_shared = bool(connections.direct)
         self._hosts = Hosts(url)
         self._direct = Hosts(connections.direct) if connections.direct else self._hosts
-        self._moved = moved
-        self._place: DatabasePlace | None = None
-        self._pooled = False
-        # URL of the host that each connection leads to
-        self._led: WeakKeyDictionary[asyncpg.Connection, str] = WeakKeyDictionary()
-        # place that each connection leads to
-        self._opened: WeakKeyDictionary[asyncpg.Connection, DatabasePlace] = WeakKeyDictionary()
-        self._probed: DatabasePlace | None = None  # place of the newest connection
+        self._moved = moved  # awaited when the database has another place than before
+        self._place: DatabasePlace | None = None  # the last known place of the database
+        self._pooled = False  # a pooler has refused settings in the startup message
+        # the URL of each connection's host
+        self._url_of: WeakKeyDictionary[asyncpg.Connection, str] = WeakKeyDictionary()
+        # the place of each connection's database when the connection was opened
+        self._place_of: WeakKeyDictionary[asyncpg.Connection, DatabasePlace] = WeakKeyDictionary()
+        self._probed_place: DatabasePlace | None = None  # the place that the last successful probe found
 
     async def hot(self) -> asyncpg.Connection:
         """Open a connection for hot operations, whose statements and locks time out within seconds."""
         return await (self._connect_shared(15) if self.is_shared else self._connect(_COMMON | _HOT, 15))
 
     async def cold(self) -> asyncpg.Connection:
-        """Open a connection for everything else, with PostgreSQL's usual planner settings."""
+        """Open a connection for operations that are not hot, with PostgreSQL's usual planner settings."""
         return await (self._connect_shared(90) if self.is_shared else self.listening())
 
     async def listening(self) -> asyncpg.Connection:
         """Open a cold connection that bypasses any pooler."""
         return await self._connect(_COMMON | _COLD, 90)
 
-    def begin(self, how: str, *, hot: bool) -> str:
-        """Return the statement that begins a transaction; on a shared connection it also applies the settings."""
+    def begin(self, statement: str, *, hot: bool) -> str:
+        """Return a statement that begins a transaction; `statement` is its plain form.
+
+        On a shared connection the returned text also applies the settings and checks the timeline.
+        """
         if not self.is_shared:
-            return how
+            return statement
         settings = _COMMON | (_HOT if hot else _COLD)
         timeline = self._place.timeline if self._place else ""
         same = [_SAME.format(timeline)] if timeline else []
-        return "; ".join([how, *_set("SET LOCAL", settings), _DURABLE.format("true"), *same])
+        return "; ".join([statement, *_set("SET LOCAL", settings), _DURABLE.format("true"), *same])
 
     @asynccontextmanager
     async def patient(self) -> AsyncIterator[asyncpg.Connection]:
-        """Open a connection for maintenance that takes minutes, outside the pools so that no other
-        operation waits for it.
+        """Open a connection for maintenance that takes minutes.
+
+        The connection belongs to no pool, so that no other operation waits for it.
         """
         connection = await self._connect(_COMMON | _PATIENT, 900)
         try:
@@ -103,7 +114,7 @@ class Connector:
             await closed(connection)
 
     async def plain(self) -> asyncpg.Connection:
-        """Open a connection for migrations, with PostgreSQL's own settings."""
+        """Open a connection for migrations, with PostgreSQL's default settings and without time limits."""
 
         async def attempt(url: str) -> asyncpg.Connection:
             connection = await asyncpg.connect(url, timeout=CONNECT)
@@ -114,7 +125,7 @@ class Connector:
     async def _connect(self, settings: dict[str, str], patience: float) -> asyncpg.Connection:
         async def attempt(url: str) -> asyncpg.Connection:
             connection = await self._open(url, {} if self._pooled else settings, patience)
-            self._led[connection] = url
+            self._url_of[connection] = url
             return await self._checked(connection, self._prepare(connection, settings if self._pooled else {}))
 
         return await self._direct.first(attempt)
@@ -122,13 +133,13 @@ class Connector:
     async def _connect_shared(self, patience: float) -> asyncpg.Connection:
         async def attempt(url: str) -> asyncpg.Connection:
             connection = await asyncpg.connect(url, timeout=CONNECT, command_timeout=patience, statement_cache_size=0)
-            self._led[connection] = url
+            self._url_of[connection] = url
             return await self._checked(connection, self._compare(connection, shared=True))
 
         return await self._hosts.first(attempt)
 
     async def _checked(self, connection: asyncpg.Connection, checks: Awaitable[object]) -> asyncpg.Connection:
-        """Return the connection when it passes its checks; terminate it when it does not."""
+        """Return the connection if its checks succeed, else terminate it."""
         try:
             _watch(connection)
             await checks
@@ -142,22 +153,22 @@ class Connector:
         await self._compare(connection)
 
     def is_left(self, connection: asyncpg.Connection) -> bool:
-        """Return whether a connection leads to another host than the one that serves now.
+        """Return whether a connection leads to a former primary instead of the host that serves now.
 
-        One URL may lead to several hosts through a proxy, which may keep connections to a primary that hangs and was
-        replaced.
+        Hosts are compared, and also places: behind a proxy one URL may lead to several hosts, and the proxy may keep
+        connections to a primary that hangs and was replaced.
         """
-        place = self._opened.get(connection)
-        is_replaced = self._probed is not None and place is not None and place.is_before(self._probed)
-        return is_replaced or self._led.get(connection) != self._hosts.served
+        place = self._place_of.get(connection)
+        is_replaced = self._probed_place is not None and place is not None and place.is_before(self._probed_place)
+        return is_replaced or self._url_of.get(connection) != self._hosts.served
 
     async def probe(self) -> None:
-        """Check that a primary answers; ask all hosts at once."""
+        """Check that a primary answers, by connecting to all hosts at once."""
 
         async def look(connection: asyncpg.Connection) -> None:
             place = await locate(connection, CONNECT, shared=self.is_shared)
             self._check_current(place)
-            self._probed = place
+            self._probed_place = place
 
         async def attempt(url: str) -> None:
             connection = await asyncpg.connect(url, timeout=CONNECT, statement_cache_size=0)
@@ -179,14 +190,17 @@ class Connector:
         except asyncpg.ProtocolViolationError:
             if not settings:
                 raise
-            self._pooled = True  # PgBouncer refuses settings in the startup message, but keeps those of a session
+            self._pooled = True  # PgBouncer refuses settings in the startup message, but accepts SET in a session
             return await self._open(url, {}, patience)
 
     async def _compare(self, connection: asyncpg.Connection, *, shared: bool = False) -> None:
-        """Compare the connection's place with the last one, and report a change before the connection is used."""
+        """Compare the connection's place with the last known one, and report a change before the connection is used.
+
+        The first place is only remembered, and so is the place of a database without Horae's tables.
+        """
         place = await locate(connection, CONNECT, shared=shared)
         place = structs.replace(place, mark=await read_mark(connection, CONNECT, shared=shared))
-        self._opened[connection] = place
+        self._place_of[connection] = place
         if place == self._place:
             return
         if self._place is not None and place.mark:
@@ -200,12 +214,12 @@ class Connector:
             raise NotPrimary("it is a former primary, which has been replaced")
 
 
-def _set(how: str, settings: dict[str, str]) -> list[str]:
-    return [f"{how} {name} = '{value}'" for name, value in settings.items()]
+def _set(command: str, settings: dict[str, str]) -> list[str]:
+    return [f"{command} {name} = '{value}'" for name, value in settings.items()]
 
 
 def _watch(connection: asyncpg.Connection) -> None:
-    """Make the operating system watch the connection, as far as it can."""
+    """Make the operating system check the connection by TCP keepalives, as far as it has these options."""
     line = connection._transport.get_extra_info("socket")
     if line is None or line.family not in (socket.AF_INET, socket.AF_INET6):
         return

@@ -47,7 +47,7 @@ class PostgresDriver:
         self.statements: Counter[str] = Counter()
         self.epoch_met: Topic[None] = Topic("epoch_met")
         self._env = env
-        self._epoch = 0  # the last epoch that was seen, so that its start is reported once
+        self._epoch = 0  # the last epoch that was seen, so that each new epoch is reported only once
         self._connector = connector = Connector(url, self._on_place, connections)
         self._hot = Pool(connector.hot, connections.hot)
         self._cold = Pool(connector.cold, connections.cold)
@@ -58,7 +58,7 @@ class PostgresDriver:
 
     @classmethod
     async def open(cls, url: str, env: Env, connections: Connections = DEFAULT) -> "PostgresDriver":
-        """Connect. Raises StoreUnavailable when PostgreSQL does not answer, BadInput when it refuses."""
+        """Connect. Raises StoreUnavailable when PostgreSQL does not answer, BadInput when it refuses the connection."""
         driver = cls(url, env, connections)
         try:
             await driver.ping()
@@ -108,7 +108,7 @@ class PostgresDriver:
         pool = self._hot if hot else self._cold
         if snapshot:
             return await self._transact(pool, make, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        if self._connector.is_shared:  # on a shared connection, preparing and running a statement takes a transaction
+        if self._connector.is_shared:  # so that a statement is prepared and run on the same connection to PostgreSQL
             return await self._transact(pool, make, "BEGIN")
         for tries_left in reversed(range(pool.size + 1)):
             connection = await pool.take()
@@ -117,7 +117,8 @@ class PostgresDriver:
             except BaseException as error:
                 if not isinstance(error, BROKEN) or not tries_left:
                     reraise(error)
-                connection.terminate()  # it broke while idle; reads can be repeated on another connection
+                # The connection may have broken while idle. A read can be repeated on another one.
+                connection.terminate()
             finally:
                 pool.give_back(connection)
         raise AssertionError("unreachable")
@@ -148,7 +149,7 @@ class PostgresDriver:
             pool.give_back(connection)
 
     async def _begun(self, pool: Pool, begin: str) -> asyncpg.Connection:
-        """Return a connection inside a transaction; skip connections that broke while idle."""
+        """Return a connection on which a transaction was begun; skip connections that broke while idle."""
         while True:
             connection = await pool.take()
             try:
@@ -228,7 +229,8 @@ class PostgresDriver:
         try:
             await self.read(seed.room, snapshot=True)
         except StoreUnavailable as error:
-            if not isinstance(error.__cause__, asyncpg.ConfigurationLimitExceededError):  # the limit of temporary files
+            # ConfigurationLimitExceededError is about the size limit of temporary files, not about the disk.
+            if not isinstance(error.__cause__, asyncpg.ConfigurationLimitExceededError):
                 raise
 
     async def copy_file(self, path: Path) -> None:
@@ -248,13 +250,13 @@ class PostgresDriver:
 
 
 async def commit(connection: asyncpg.Connection) -> None:
-    """Commit. PostgreSQL answers the commit of a failed transaction with a rollback instead of an error."""
+    """Commit. Raise if PostgreSQL rolled back instead: it answers COMMIT in a failed transaction without an error."""
     if await connection.execute("COMMIT") != "COMMIT":
-        raise RuntimeError("PostgreSQL rolled back a transaction that was to be committed")
+        raise RuntimeError("PostgreSQL rolled back a transaction instead of committing it")
 
 
 async def _abandon(connection: asyncpg.Connection, error: BaseException) -> None:
-    """Roll back. Terminate a broken connection instead, where a rollback would only wait."""
+    """Roll back. A broken connection is terminated instead, because a rollback would wait in vain for an answer."""
     if isinstance(error, BROKEN):
         connection.terminate()
         return

@@ -26,7 +26,7 @@ REFUSED = (
     asyncpg.exceptions.ClientConfigurationError,
 )
 
-# Raised for prepared statements when the next transaction runs on another connection.
+# Errors of prepared statements behind a pooler, when the next transaction runs on another connection to PostgreSQL.
 _SHARED = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
 _UNAVAILABLE = (
     asyncpg.InsufficientResourcesError,  # full disk, too many connections, out of memory
@@ -39,20 +39,23 @@ _UNAVAILABLE = (
 )
 
 
-_REFUSED = "Check the URL's user, password and database (--store, HORAE_STORE); 'createdb horae' makes a database."
-_ROOM = "Make room on PostgreSQL's disk; Horae goes on by itself then. Nothing was changed."
-_DIRECT = "Name PostgreSQL's own URL too (HORAE_STORE_DIRECT), let the pooler pool by session, or go past it."
+_REFUSED = "Check the URL's user, password and database (--store, HORAE_STORE); 'createdb horae' creates a database."
+_ROOM = "Make room on PostgreSQL's disk; Horae then continues by itself. Nothing was changed."
+_DIRECT = (
+    "Set HORAE_STORE_DIRECT to PostgreSQL's own URL, configure the pooler to pool by session, or connect without the"
+    " pooler."
+)
 _SILENT = (
-    "Check the URL's host and port (--store, HORAE_STORE), that PostgreSQL runs there, and that it and its firewall let"
-    " this machine in."
+    "Check the URL's host and port (--store, HORAE_STORE), that PostgreSQL runs there, and that PostgreSQL and its"
+    " firewall accept connections from this machine."
 )
 
 
 def opening_error(url: str, error: StoreUnavailable) -> HoraeError:
-    """Return the error for a store that could not be opened: its address, and what to check."""
+    """Return an error that names the address of a store that could not be opened, and says what to check."""
     cause = error.__cause__ or error
     if isinstance(cause, REFUSED):
-        return BadInput(f"PostgreSQL at {place_of(url)} refuses: {cause}.", _REFUSED, field="store")
+        return BadInput(f"PostgreSQL at {place_of(url)} refuses the connection: {cause}.", _REFUSED, field="store")
     reason = "no answer in time" if isinstance(cause, asyncio.TimeoutError) else str(cause) or type(cause).__name__
     return StoreUnavailable(f"PostgreSQL does not answer at {place_of(url)}: {reason}.", _SILENT)
 
@@ -64,18 +67,18 @@ def url_error(url: str) -> BadInput:
 
 
 def place_of(url: str) -> str:
-    """Return the address of a URL, without its credentials."""
+    """Return the hosts of a URL for messages, without its credentials."""
     try:
         parts = urlsplit(url)
     except ValueError:  # unbalanced brackets
         return url.rpartition("@")[2]
     named = parts.netloc.rpartition("@")[2] or ",".join(parse_qs(parts.query).get("host", []))
-    return named or "its usual socket"
+    return named or "its default socket"
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise errors from inside the block as Horae's."""
+    """Replace PostgreSQL's errors that the block raises by Horae's."""
     try:
         yield
     except BaseException as error:
@@ -83,7 +86,7 @@ def translated() -> Iterator[None]:
 
 
 def reraise(error: BaseException, committing: bool = False) -> NoReturn:
-    """Raise an error as Horae's."""
+    """Raise Horae's error for one of PostgreSQL's; `committing` says that a commit had been sent."""
     translated_error = to_horae_error(error, committing)
     if translated_error is error:
         raise error
@@ -91,12 +94,17 @@ def reraise(error: BaseException, committing: bool = False) -> NoReturn:
 
 
 def to_horae_error(error: BaseException, committing: bool = False) -> BaseException:
-    """Return Horae's error for one of PostgreSQL's. If a connection breaks during a commit, the outcome is unknown."""
+    """Return Horae's error for one of PostgreSQL's; other errors are returned unchanged.
+
+    If a connection breaks while `committing`, the outcome is unknown.
+    """
     if isinstance(error, _SHARED):
-        return StoreUnavailable("A pooler gives every transaction another connection to PostgreSQL.", _DIRECT)
+        return StoreUnavailable("A pooler gives each transaction another connection to PostgreSQL.", _DIRECT)
     if not isinstance(error, (*BROKEN, *_UNAVAILABLE)):
         return error
     detail = f"PostgreSQL is not available ({type(error).__name__}: {error})."
     if committing and isinstance(error, (*BROKEN, asyncpg.OperatorInterventionError)):
-        return StoreUnavailable(detail, "Repeat with the same idempotency key: it may have been done.", unknown=True)
+        return StoreUnavailable(
+            detail, "Repeat it with the same idempotency key, because it may have been done.", unknown=True
+        )
     return StoreUnavailable(detail, _ROOM if isinstance(error, asyncpg.DiskFullError) else "")

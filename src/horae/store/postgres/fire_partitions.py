@@ -1,7 +1,8 @@
-"""Day partitions of the ledger, by the last fire of a row: created ahead, and dropped after their retention.
+"""Day partitions of the ledger, by the last fire of a row: created in advance, and dropped after their retention.
 
-The retention of a fire that was decided long after its instant, such as one of a backfill, counts from the decision:
-such rows move to the DEFAULT partition, which also holds rows outside of every day and is trimmed by deletes.
+If a fire was decided long after its instant, as in a backfill, its retention counts from the decision. When its day is
+dropped, such a row moves to the DEFAULT partition. The DEFAULT partition also has the rows for which no day partition
+exists. Its expired rows are deleted one by one.
 """
 
 from collections.abc import Mapping
@@ -29,14 +30,17 @@ ORDER BY c.relname""",
 
 
 class FireDays:
-    """One server's view of the ledger's days. It caches the existing days, because it is called every few seconds."""
+    """Creates and drops the ledger's day partitions.
+
+    It caches the names of existing partitions, because `ensure` is called every few seconds.
+    """
 
     def __init__(self, connector: Connector, clock: Clock) -> None:
         self._connector, self._clock = connector, clock
         self._made: set[str] = set()
 
     async def ensure(self, now: Instant) -> None:
-        """Create the missing partitions of today and the next days."""
+        """Create the missing partitions of today and the next seven days."""
         starts = [now - now % DAY + ahead * DAY for ahead in range(AHEAD + 1)]
         names = {_table(start) for start in starts}
         if names <= self._made:
@@ -49,8 +53,9 @@ class FireDays:
         self._made = names
 
     async def expire(self, days: Mapping[str, bool], before: Instant) -> bool:
-        """Drop the oldest day with only older fires; return False when there is no such day. `days` has the existing
-        tables.
+        """Drop the oldest day whose fires are all older than `before` by a day; return False if there is no such day.
+
+        `days` maps the name of each existing day table to whether it is attached as a partition.
         """
         old = [name for name, attached in days.items() if not attached or _start(name) + DAY <= before - LATE_BY]
         if not old:
@@ -89,14 +94,17 @@ async def _make(connection: asyncpg.Connection, start: Instant) -> None:
 
 
 async def _detach(connection: asyncpg.Connection, name: str, before: Instant) -> None:
-    """Detach a day, preserve rows that were decided late, and record the instant since which the ledger is complete."""
+    """Detach a day, and copy its rows that were decided late and must stay to the DEFAULT partition.
+
+    The instant from which on the ledger is complete is recorded first.
+    """
     await connection.execute(ONE_AT_A_TIME)
     if not (await _days(connection)).get(name):
         return
     await connection.execute("LOCK TABLE fires IN ACCESS EXCLUSIVE MODE")
     if await connection.fetchval(f"SELECT EXISTS (SELECT 1 FROM {name})"):
         await run_async(forget_before(_start(name) + DAY), partial(execute, connection))
-    # Same condition as the index of late decisions, so that the lock is not held for a scan of all rows.
+    # The condition is that of the index of late decisions, so that this needs no scan of all rows under the lock.
     await connection.execute(f"""
         ALTER TABLE fires DETACH PARTITION {name};
         INSERT INTO fires SELECT * FROM {name} WHERE decided_at > last + {LATE_BY} AND decided_at >= {before}""")

@@ -1,4 +1,4 @@
-"""The hosts of a URL: each is tried with its own timeout, the host that served last first."""
+"""The hosts of a URL. Each is tried with its own timeout, beginning with the host that served last."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ class NotPrimary(Exception):
 
 
 def urls_of(url: str) -> list[str]:
-    """Return one URL for each host of a URL, in order, alike except for host and port."""
+    """Divide a URL with several hosts into URLs with one host each, in the same order."""
     parts = urlsplit(url)
     who, at, named = parts.netloc.rpartition("@")
     if named:
@@ -33,7 +33,7 @@ def urls_of(url: str) -> list[str]:
 
 
 class Hosts:
-    """The hosts of one URL, the host that served last first."""
+    """The hosts of one URL, beginning with the host that served last."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -45,7 +45,10 @@ class Hosts:
         return self._in_order()[0]
 
     async def first(self, attempt: Try[T]) -> T:
-        """Try the hosts in order; return the result of the first that serves. Raises the most informative error."""
+        """Try the hosts in order, and return the result of the first one that serves.
+
+        If none serves, raise the error that says most about the cause.
+        """
         errors: list[Exception] = []
         for url in self._in_order():
             try:
@@ -58,7 +61,7 @@ class Hosts:
         raise min(errors, key=_information_rank)
 
     async def any(self, attempt: Try[object]) -> None:
-        """Try all hosts at once until one serves. Raises when a serving host refuses, or when all fail."""
+        """Try all hosts at once until one serves. Raises when a host refuses the connection, or when all fail."""
         tries = [asyncio.ensure_future(self._named(url, attempt)) for url in self._in_order()]
         errors: list[Exception] = []
         try:
@@ -91,7 +94,11 @@ class Hosts:
 
 
 def _information_rank(error: Exception) -> int:
-    """Rank errors by information: a primary that refuses comes first, a standby last."""
+    """Return the rank of an error by how much it says about the cause.
+
+    0 is the refusal of a host that answers, 1 a server that is starting or stopping, 2 a host without an answer, and 3
+    a standby.
+    """
     if isinstance(error, NotPrimary | asyncpg.exceptions.TargetServerAttributeNotMatched):
         return 3
     if isinstance(error, asyncpg.CannotConnectNowError):

@@ -1,4 +1,4 @@
-"""LISTEN on a separate connection, which reconnects by itself."""
+"""LISTEN on a separate connection, which is reopened when it breaks."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,12 +13,12 @@ from horae.store.postgres.pool import Connect
 
 CHANNEL = "horae"
 _PROBE = 5.0  # seconds between checks of the connection
-_PAUSE = 0.5
-_PATIENCE = 5.0
+_PAUSE = 0.5  # seconds before a broken connection is reopened
+_PATIENCE = 5.0  # seconds that `add` waits for the connection
 
 
 class Listener:
-    """Calls back with every notification. Those sent during a reconnection are lost, as hints may be."""
+    """Calls back with every notification, except those sent during a reconnection: hints may be lost."""
 
     def __init__(self, connect: Connect, env: Env) -> None:
         self._connect = connect
@@ -28,7 +28,10 @@ class Listener:
         self._listening = asyncio.Event()
 
     async def add(self, callback: Callable[[str], None]) -> None:
-        """Return when the connection listens, or after a few seconds: hints are not worth waiting for."""
+        """Add a callback, and return when the connection listens.
+
+        Return after a few seconds in any case, because hints may be lost and are not worth waiting for.
+        """
         self._callbacks.append(callback)
         if self._task is None:
             self._task = asyncio.create_task(self._stay())

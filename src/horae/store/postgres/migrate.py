@@ -4,11 +4,14 @@ from horae.store.migrations import revisions as migrations
 from horae.store.postgres.faults import translated
 from horae.store.postgres.pool import Connect
 
-_LOCK = 0x486F_7261_6500  # "Horae": the lock of migrations
+_LOCK = 0x486F_7261_6500  # the number of the advisory lock: "Horae" as bytes
 
 
 async def upgrade(connect: Connect) -> None:
-    """Migrate the tables to HEAD in one transaction. A server that comes second finds nothing to do."""
+    """Migrate the tables to HEAD in one transaction.
+
+    If several servers migrate at once, the first to get the lock does it, and the others find nothing to do.
+    """
     with translated():
         connection = await connect()
     try:

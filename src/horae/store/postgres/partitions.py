@@ -1,10 +1,8 @@
-"""Day partitions: created ahead, and dropped when none of their rows is needed.
+"""Day partitions of `parcels`, `history`, `attempts` and `logs`, by the range of parcel ids that a day has.
 
-`parcels`, `history`, `attempts` and `logs` share the same ranges of parcel ids, and are created and dropped together.
-Rows
-that are needed for longer than their range move to the DEFAULT partitions, which also hold rows outside of every range.
-A
-day with many rows that namespaces keep for longer stays; its other rows are deleted one by one
+The four partitions of a day are created in advance together, and dropped together when the day has expired. Rows that
+are needed for longer then move to the DEFAULT partitions, which also have the rows for which no day partition exists.
+A day stays if namespaces retain too many of its parcels for longer: then its expired parcels are deleted in pages
 (`store/expiry/expiry.py`).
 """
 
@@ -27,15 +25,18 @@ from horae.store.tables import BESIDE, PARTITIONED, SHELVES
 
 T = TypeVar("T")
 
-AHEAD = 7  # days
-TRIES = 10
-MAX_KEPT = 10_000  # parcels that may move when their day is dropped, because they move under its lock
+AHEAD = 7  # days after today whose partitions are created
+TRIES = 10  # attempts to get the locks of a change
+# The most parcels that may move out of a day when it is dropped: the tables are locked meanwhile.
+MAX_KEPT = 10_000
 AGAIN: Instant = 3_600 * SECOND  # pause before a day with more such parcels is checked again
 
 _DAY: Instant = 86_400 * SECOND
 _KEY = {"parcels": "id"}
-# Shorter than PostgreSQL's deadlock timeout: in a conflict of lock orders, this transaction gives up and retries.
+# Shorter than PostgreSQL's deadlock timeout of 1 s: in a deadlock, this transaction gives up and retries, so that no
+# other transaction fails.
 _PATIENCE = "SET LOCAL lock_timeout = '500ms'"
+# An advisory lock until the end of the transaction, so that only one server changes partitions.
 ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('horae partitions', 0))"
 TABLES = Statement(
     "partitions",
@@ -48,7 +49,7 @@ ORDER BY right(c.relname, 8), c.relname""",
 
 
 class Day(Struct, frozen=True, order=True):
-    """One UTC day: the suffix of its tables, and the range of its ids, first <= id < end."""
+    """One UTC day: the suffix of its tables, such as `d20260131`, and the range of its ids, first <= id < end."""
 
     suffix: str
     first: UUID
@@ -66,17 +67,22 @@ def day_at(at: Instant) -> Day:
 
 
 class Partitions:
-    """One server's view of the days. It caches the existing days, because it is called every few seconds."""
+    """Creates and drops the day partitions of parcels and their dependent rows.
+
+    It caches findings about days, because it is called every few seconds.
+    """
 
     def __init__(self, connector: Connector, clock: Clock) -> None:
         self._connector = connector
         self._clock = clock
         self._made: set[str] = set()  # days known to exist
-        self._ends: dict[str, Instant] = {}  # the newest end found in each day, which can only grow
-        self._kept: dict[str, Instant] = {}  # days with many rows to keep for longer, and when to check them again
+        self._ends: dict[str, Instant] = {}  # the newest end of an execution that was found in each day; it only grows
+        # days that could not be dropped because too many rows stay for longer, and the value of `before` at which to
+        # check them again
+        self._kept: dict[str, Instant] = {}
 
     async def ensure(self, now: Instant) -> None:
-        """Create the missing partitions of today and the next days."""
+        """Create the missing partitions of today and the next `AHEAD` days."""
         days = [day_at(now + ahead * _DAY) for ahead in range(AHEAD + 1)]
         if all(day.suffix in self._made for day in days):
             return
@@ -88,9 +94,10 @@ class Partitions:
         self._made = {day.suffix for day in days}
 
     async def expire(self, tables: Mapping[str, bool], before: Instant, longer: Sequence[Longer] = ()) -> int:
-        """Drop the oldest day with expired rows, and empty days before it; return the number of parcels dropped.
+        """Drop the oldest day in which all ended executions ended before `before`, and empty days before that day.
 
-        `tables` are the existing day tables, with whether each is attached. Rows kept for `longer` move out.
+        Return the number of parcels dropped. `tables` maps the name of each existing day table to whether it is
+        attached as a partition. Rows that namespaces retain for `longer` move to the DEFAULT partitions.
         """
         days = [
             day
@@ -104,14 +111,14 @@ class Partitions:
             for day in days:
                 if not await self._ended(connection, day, before):
                     continue
-                if gone := await self._go(connection, day, longer):
+                if gone := await self._try_drop(connection, day, longer):
                     return gone
                 self._kept[day.suffix] = before + AGAIN
         return 0
 
-    async def _go(self, connection: asyncpg.Connection, day: Day, longer: Sequence[Longer]) -> int:
+    async def _try_drop(self, connection: asyncpg.Connection, day: Day, longer: Sequence[Longer]) -> int:
         kept = await _kept_for_longer(connection, day, longer)
-        return 0 if len(kept) > MAX_KEPT else await _let_go(connection, self._clock, day, kept)
+        return 0 if len(kept) > MAX_KEPT else await _drop_day(connection, self._clock, day, kept)
 
     async def _ended(self, connection: asyncpg.Connection, day: Day, before: Instant) -> bool:
         newest = await connection.fetchval(f"SELECT max(completed_at) FROM {day.table('history')}")
@@ -147,7 +154,7 @@ async def _make(connection: asyncpg.Connection, day: Day) -> None:
 
 
 async def _kept_for_longer(connection: asyncpg.Connection, day: Day, longer: Sequence[Longer]) -> list[UUID]:
-    """Return the parcels whose namespace keeps their outcome for longer, up to one more than the limit of a move."""
+    """Return parcels with an outcome that their namespace retains for longer, at most MAX_KEPT + 1."""
     if not longer:
         return []
     namespaces, outcomes, instants = (list(column) for column in zip(*longer, strict=True))
@@ -162,11 +169,14 @@ async def _kept_for_longer(connection: asyncpg.Connection, day: Day, longer: Seq
     return [parcel for (parcel,) in found]
 
 
-async def _let_go(connection: asyncpg.Connection, clock: Clock, day: Day, longer: list[UUID]) -> int:
-    """Detach a day's tables, keep the rows that are needed, and drop the rest with its dependent rows."""
+async def _drop_day(connection: asyncpg.Connection, clock: Clock, day: Day, longer: list[UUID]) -> int:
+    """Drop a day's tables after moving the needed rows out of them; return the number of parcels dropped.
+
+    The rows of dropped parcels in tables without partitions are deleted, too.
+    """
     held: int = await connection.fetchval(f"SELECT count(*) FROM {day.table('parcels')}")
-    children = [*longer, *await _needed(connection, day)]
-    kept = await patiently(connection, clock, partial(_detach, connection, day, children))
+    retained = [*longer, *await _needed(connection, day)]
+    kept = await patiently(connection, clock, partial(_detach, connection, day, retained))
     await _drop_detached(connection)
     for name in BESIDE:
         await connection.execute(
@@ -179,13 +189,19 @@ async def _let_go(connection: asyncpg.Connection, clock: Clock, day: Day, longer
 
 
 async def _needed(connection: asyncpg.Connection, day: Day) -> list[UUID]:
-    """Return the parcels that a live workflow needs. No lock is needed: a workflow may end, but never reopens."""
+    """Return the parcels that a live workflow needs.
+
+    No lock is needed, because an ended workflow never becomes live again.
+    """
     found = await connection.fetch(f"SELECT p.id FROM {day.table('parcels')} p WHERE {needed()}")
     return [parcel for (parcel,) in found]
 
 
-async def _detach(connection: asyncpg.Connection, day: Day, children: list[UUID]) -> int:
-    """Detach a day's tables and insert the survivors through the parents; return the number of surviving parcels."""
+async def _detach(connection: asyncpg.Connection, day: Day, retained: list[UUID]) -> int:
+    """Detach a day's tables and insert the rows of parcels that stay into the partitioned tables again.
+
+    Parcels with slices on a shelf stay, and so do `retained` parcels. Return the number of parcels that stay.
+    """
     await connection.execute(ONE_AT_A_TIME)
     if not (await _tables(connection)).get(day.table("parcels")):
         return 0
@@ -193,7 +209,7 @@ async def _detach(connection: asyncpg.Connection, day: Day, children: list[UUID]
     needed = " UNION ".join(f"SELECT parcel FROM {shelf} WHERE parcel >= $2 AND parcel < $3" for shelf in SHELVES)
     await connection.execute("CREATE TEMP TABLE survivors (parcel uuid PRIMARY KEY) ON COMMIT DROP")
     await connection.execute(
-        f"INSERT INTO survivors {needed} UNION SELECT * FROM unnest($1::uuid[])", children, day.first, day.end
+        f"INSERT INTO survivors {needed} UNION SELECT * FROM unnest($1::uuid[])", retained, day.first, day.end
     )
     for parent in PARTITIONED:
         name, key = day.table(parent), _KEY.get(parent, "parcel")
@@ -207,14 +223,17 @@ async def _detach(connection: asyncpg.Connection, day: Day, children: list[UUID]
 
 
 async def _drop_detached(connection: asyncpg.Connection) -> None:
-    """Drop detached tables, including those that a server left behind when it died."""
+    """Drop all detached tables, including those that a server could not drop because it was killed."""
     for name, attached in (await _tables(connection)).items():
         if not attached:
             await connection.execute(f"DROP TABLE IF EXISTS {name}")
 
 
 async def patiently(connection: asyncpg.Connection, clock: Clock, work: Callable[[], Awaitable[T]]) -> T:
-    """Run work that needs strong locks in one short transaction; step back and retry when they are not available."""
+    """Run work that needs strong locks in one short transaction.
+
+    If a lock is not available soon, roll back, so that others are not held up, and try again after a pause.
+    """
     for tries_left in reversed(range(TRIES)):
         try:
             async with connection.transaction():

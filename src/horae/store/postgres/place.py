@@ -1,6 +1,4 @@
-"""The identity of a database: PostgreSQL's timeline, its cluster, and the database, as far as PostgreSQL
-reports them.
-"""
+"""The identity of a database: the timeline and the cluster of PostgreSQL and the database's oid, as far as known."""
 
 from contextlib import nullcontext
 
@@ -12,7 +10,8 @@ from horae.store.postgres.hosts import NotPrimary
 _TIMELINE = "CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) ELSE '' END"
 _SYSTEM = "(SELECT system_identifier::text FROM pg_control_system())"
 _DATABASE = "(SELECT oid::text FROM pg_database WHERE datname = current_database())"
-# Not every PostgreSQL has all of these functions, or lets every role call them.
+# Not every PostgreSQL service has all of these functions or permits every role to call them. So these queries are tried
+# in turn, from the most to the least information.
 _QUERIES = tuple(
     f"SELECT pg_is_in_recovery(), {timeline}, {system}, {_DATABASE}"
     for timeline, system in ((_TIMELINE, _SYSTEM), (_TIMELINE, "''"), ("''", _SYSTEM), ("''", "''"))
@@ -22,12 +21,17 @@ _UNSUPPORTED = (asyncpg.FeatureNotSupportedError, asyncpg.InsufficientPrivilegeE
 
 
 class DatabasePlace(Struct, frozen=True):
-    """The identity of a database: a failover changes the timeline, a copy the other fields. Unknown ones are empty."""
+    """The identity of a database. A failover changes the timeline, a copy changes the other fields.
+
+    A field that PostgreSQL does not report is empty.
+    """
 
     timeline: str
-    system: str
-    database: str
-    mark: str = ""  # the store's record of its place, because all standbys of a primary would begin the same timeline
+    system: str  # the identifier of the cluster
+    database: str  # the oid of the database in its cluster
+    # The store's own record of its place. The timeline alone does not suffice: if two standbys of a primary are
+    # promoted, both begin the same timeline.
+    mark: str = ""
 
     def is_before(self, other: "DatabasePlace") -> bool:
         """Return whether this is the former primary of `other`, before a failover."""
@@ -37,7 +41,8 @@ class DatabasePlace(Struct, frozen=True):
 async def locate(connection: asyncpg.Connection, timeout: float, *, shared: bool = False) -> DatabasePlace:
     """Return the place to which a connection leads. Raises NotPrimary for a standby.
 
-    A `shared` connection may change after every transaction, so the query runs in one.
+    A `shared` connection (see Connector) may lead to another host in each transaction, so the query runs in a
+    transaction. `timeout` is in seconds.
     """
     for query in _QUERIES[:-1]:
         try:
@@ -48,7 +53,10 @@ async def locate(connection: asyncpg.Connection, timeout: float, *, shared: bool
 
 
 async def read_mark(connection: asyncpg.Connection, timeout: float, *, shared: bool = False) -> str:
-    """Return the store's record of its place and the transaction that wrote it; empty before there are tables."""
+    """Return the store's record of its place with the id of the transaction that wrote it.
+
+    The result is empty for a database without this record or without Horae's tables.
+    """
     try:
         async with connection.transaction() if shared else nullcontext():
             return await connection.fetchval(_MARK, timeout=timeout) or ""
@@ -60,5 +68,5 @@ async def _query(connection: asyncpg.Connection, query: str, timeout: float, sha
     async with connection.transaction() if shared else nullcontext():
         is_standby, *columns = await connection.fetchrow(query, timeout=timeout)
     if is_standby:
-        raise NotPrimary("it is a standby, which takes no writes")
+        raise NotPrimary("it is a standby, which accepts no writes")
     return DatabasePlace(*columns)

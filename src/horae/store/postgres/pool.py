@@ -1,4 +1,4 @@
-"""A simple connection pool: taking or returning a connection sends nothing to the server."""
+"""A simple connection pool. Nothing is sent to the server when an open connection is taken or returned."""
 
 import asyncio
 import itertools
@@ -14,7 +14,10 @@ Connect = Callable[[], Awaitable[asyncpg.Connection]]
 
 
 class Pool:
-    """Up to `size` connections, opened when needed. Broken ones are replaced at their next use."""
+    """Up to `size` connections, opened when needed. A broken connection is replaced when its turn comes.
+
+    `patience` is the number of seconds that `take` waits while all connections are in use.
+    """
 
     def __init__(self, connect: Connect, size: int, patience: float = 10.0) -> None:
         self.size = size
@@ -22,21 +25,21 @@ class Pool:
         self._free = size  # connections that may still be opened
         self._patience = patience
         self._idle: list[asyncpg.Connection] = []
-        self._taken: dict[asyncpg.Connection, int] = {}  # connection -> number of its use
+        self._taken: dict[asyncpg.Connection, int] = {}  # connections in use, each with the number of this use
         self._numbers = itertools.count(1)
         self._queue: deque[asyncio.Future[None]] = deque()
-        self._promised = 0  # connections reserved for woken waiters that have not run yet; newcomers leave them alone
+        self._promised = 0  # connections reserved for woken waiters that have not run yet; other callers skip them
         self._closed = False
         self._silent: StoreUnavailable | None = None
 
     async def take(self) -> asyncpg.Connection:
-        """Take a connection, first come, first served. Raises StoreUnavailable."""
+        """Take a connection; callers get connections in the order of their calls. Raises StoreUnavailable."""
         if (reason := self._reason()) is not None:
             raise StoreUnavailable(reason)
         if self._queue or not self._ready():
             await self._wait()
             if (reason := self._reason()) is not None:
-                self._wake()  # pass the unused promise on: the next waiter gets the same error
+                self._wake()  # pass the unused reservation to the next waiter, which gets the same error
                 raise StoreUnavailable(reason)
         return self._reuse() or await self._open()
 
@@ -51,11 +54,14 @@ class Pool:
         self._wake()
 
     def uses(self) -> frozenset[int]:
-        """Return the numbers of current uses; each take has a new number."""
+        """Return the numbers of the current uses. Each time that a connection is taken is a use with a new number."""
         return frozenset(self._taken.values())
 
     def silence(self, error: StoreUnavailable, waiting: Set[int]) -> None:
-        """Terminate these uses and idle connections, and fail all waiters, until `end_silence` is called."""
+        """Terminate idle connections and those whose uses are `waiting`, and fail all callers that wait for one.
+
+        Until `end_silence` is called, new callers fail with the same error.
+        """
         self._silent = error
         self.cut(waiting)
         for turn in self._queue:
@@ -64,13 +70,13 @@ class Pool:
         self._queue.clear()
 
     def cut(self, waiting: Set[int], select: Callable[[asyncpg.Connection], bool] = lambda connection: True) -> None:
-        """Terminate those of these uses and of the idle connections that `select` accepts."""
+        """Terminate the connections that `select` accepts, among the idle ones and those whose uses are `waiting`."""
         used = [connection for connection, use in self._taken.items() if use in waiting]
         for connection in filter(select, (*used, *self._idle)):
             connection.terminate()
 
     def end_silence(self) -> None:
-        """End the silence: the database answers again."""
+        """Serve callers again, because the database answers again."""
         self._silent = None
 
     async def close(self) -> None:
@@ -83,7 +89,7 @@ class Pool:
         self._idle.clear()
         while self._queue:
             self._wake()
-        await asyncio.sleep(0)  # terminated connections end in the loop's next round
+        await asyncio.sleep(0)  # asyncio closes terminated connections in the next iteration of the event loop
 
     def _reason(self) -> str | None:
         """Return the reason why no connection can be taken now, or None."""
@@ -141,7 +147,7 @@ class Pool:
 
 
 async def closed(connection: asyncpg.Connection) -> None:
-    """Close a connection, or terminate it when the server does not answer."""
+    """Close a connection; terminate it if the server does not answer within a second."""
     try:
         await connection.close(timeout=1)
     except Exception:

@@ -1,9 +1,9 @@
-"""The pulse: checks that PostgreSQL answers, made only while operations wait for it.
+"""The pulse: checks whether PostgreSQL answers, made only while operations wait for it.
 
-A database that refuses connections is noticed at once. If packets are dropped, there is no answer at all, and clients
-would wait as long as their slowest statement may take. So when a connection has been in use for long, a new one is
-tried. If that gets no answer either, all waiting operations fail, and so do new ones, until the database answers again.
-Operations that wait for another host than the answering one fail too: that host was the primary before.
+A database that refuses connections is noticed at once. But if packets are lost, there is no answer at all, and each
+operation would wait until its statement timeout. So when a connection is still in use at the next check, the pulse
+opens a new one. If that gets no answer either, all waiting operations fail, and new ones fail at once, until the
+database answers again. If it does get an answer, only operations that wait for a former primary fail.
 """
 
 import asyncio
@@ -16,14 +16,15 @@ from horae.env import Clock
 from horae.errors import StoreUnavailable
 from horae.store.postgres.pool import Pool
 
-BEAT = 0.5  # seconds between checks; a connection in use at two checks has waited
+BEAT = 0.5  # seconds between checks; a use of a connection that is seen at two checks counts as waiting
 PATIENCE = 2.0  # seconds in which a new connection must open
-STALL = 0.5  # a delay of more than this many further seconds means that this process itself stalled
-SILENT = "PostgreSQL does not answer: what is sent to it is lost on the way."
+# If a check lasts more than PATIENCE and this many seconds, this process itself stalled, and the check says nothing.
+STALL = 0.5
+SILENT = "PostgreSQL does not answer: it may be hanging, or packets to it are lost."
 
 
 class Pulse:
-    """Tells its pools when the database stops answering, and when it answers again."""
+    """Makes the operations of its pools fail while the database does not answer."""
 
     def __init__(
         self,
@@ -32,8 +33,9 @@ class Pulse:
         clock: Clock,
         is_left: Callable[[asyncpg.Connection], bool] = lambda connection: False,
     ) -> None:
-        """Take `probe`, which opens and closes a connection, and `is_left`, which is true for a connection to a former
-        host.
+        """Check the database with `probe`, which opens and closes a connection.
+
+        `is_left` returns whether a connection leads to a former primary.
         """
         self._probe, self._pools, self._clock, self._is_left = probe, pools, clock, is_left
         self._before: list[frozenset[int]] = [frozenset() for _ in pools]
@@ -58,7 +60,7 @@ class Pulse:
             await self.check()
 
     async def check(self) -> None:
-        """Try a new connection if one was in use at two checks, or if the last try failed."""
+        """Try a new connection if one has been in use since the last check, or if the last try failed."""
         uses = [pool.uses() for pool in self._pools]
         waited = any(now & before for now, before in zip(uses, self._before, strict=True))
         self._before = uses
@@ -73,7 +75,10 @@ class Pulse:
                 pool.end_silence()
 
     async def _answers(self) -> bool:
-        """Return whether a new connection gets an answer, even a refusal. A stall of this process proves nothing."""
+        """Return whether a new connection gets an answer, which may be a refusal.
+
+        Return True also if this process itself stalled, because then the missing answer proves nothing.
+        """
         begun = self._clock.monotonic()
         try:
             async with asyncio.timeout(PATIENCE):

@@ -1,4 +1,4 @@
-"""Ops as PostgreSQL statements: sets of rows are sent as one binary array per column."""
+"""Run the ops of scripts as PostgreSQL statements. Many rows are sent as one binary array per column."""
 
 import re
 from collections.abc import Sequence
@@ -11,9 +11,10 @@ from horae.store.script import Among, ColumnType, Fetch, ForEach, Insert, Lock, 
 
 Columns = tuple[tuple[str, ColumnType], ...]
 
-COPIED = 200  # rows of an insert from which on COPY is used
+COPIED = 200  # an insert of at least this many rows uses COPY
 _TYPES = {"float": "float8"}
-# A separate statement, because the next one must see what the lock's previous holder committed.
+# Locks are taken by a statement of their own, so that the snapshot of the next statement has all that the previous
+# holders of the locks have committed.
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest($1::text[]) WITH ORDINALITY AS n(name, at)"
 _LOCK_BESIDE = (
     f"WITH beside AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared(hashtextextended($2, 0))) {_LOCK}, beside"
@@ -60,7 +61,11 @@ async def _together(connection: asyncpg.Connection, op: Together) -> Rows:
 
 
 def is_copied(op: Op) -> TypeGuard[Insert]:
-    """Return whether an insert has enough rows for COPY, which costs a round trip but a quarter of the time per row."""
+    """Return whether an op is an insert that uses COPY.
+
+    COPY needs a round trip of its own, but only a quarter of the time per row. It cannot handle conflicts or return
+    rows.
+    """
     return isinstance(op, Insert) and len(op.rows) >= COPIED and not op.conflict and not op.returning
 
 
@@ -70,7 +75,7 @@ async def _copied(connection: asyncpg.Connection, op: Insert) -> Rows:
 
 
 def provided_bound(op: Provided) -> tuple[str, Sequence[Any]]:
-    """Return a conditional change's text and parameters: one array for each column of its rows."""
+    """Return the SQL text of a conditional change and its parameters, which are one array for each column."""
     conditions = tuple((c.statement.text, c.columns) for c in op.conditions if c.rows)
     changes = tuple(
         (c.table, c.columns, c.conflict) if isinstance(c, Insert) else (c.statement.text, c.columns)
@@ -82,7 +87,10 @@ def provided_bound(op: Provided) -> tuple[str, Sequence[Any]]:
 
 @cache
 def provided(conditions: tuple[tuple[str, Columns], ...], changes: tuple[tuple[Any, ...], ...]) -> str:
-    """Build one statement that counts each condition's rows, and changes nothing unless all of them were found."""
+    """Build one statement that makes the changes only if each condition finds all of its rows.
+
+    Its result is one row with one boolean: whether the changes were made.
+    """
     parts: list[str] = []
     found: list[str] = []
     before = 0
@@ -104,10 +112,11 @@ def provided(conditions: tuple[tuple[str, Columns], ...], changes: tuple[tuple[A
 
 
 def bound(op: Fetch | ForEach | Insert, *, few: bool = True) -> tuple[str, Sequence[Any]]:
-    """Return an op's text and parameters; with `few`, a single row has a separate text.
+    """Return the SQL text of an op and its parameters. With `few`, an insert of a single row has a text of its own.
 
-    Changes that are sent together all use the text for many rows: PostgreSQL keeps a plan for each mixture on every
-    connection (a report has 729 of them, 115 MB).
+    If changes are sent together and some insert several rows, all of them use the texts for many rows. Otherwise each
+    combination of texts would be a statement with a plan of its own on every connection (for reports, 729 statements
+    and 115 MB).
     """
     if isinstance(op, Fetch):
         return op.statement.text, op.params
@@ -120,7 +129,10 @@ def bound(op: Fetch | ForEach | Insert, *, few: bool = True) -> tuple[str, Seque
 
 @cache
 def together(changes: tuple[tuple[str, int], ...]) -> str:
-    """Join changes, each with its number of parameters, into one statement: all but the last as WITH queries."""
+    """Join changes, each given as its text and its number of parameters, into one statement.
+
+    All but the last become WITH queries of the last.
+    """
     texts: list[str] = []
     before = 0
     for text, count in changes:
@@ -142,7 +154,7 @@ def rows(records: list[asyncpg.Record]) -> Rows:
 
 @cache
 def for_each(text: str, columns: Columns) -> str:
-    """Join a statement with `given` rows."""
+    """Add a WITH query `given` to a statement; it has the rows that are passed as one array per column."""
     names = ", ".join(name for name, _ in columns)
     return with_given(f"WITH given AS (SELECT * FROM {_unnest(columns)} AS g({names}))", text)
 
