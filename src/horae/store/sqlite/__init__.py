@@ -1,1 +1,4 @@
-"""The SQLite driver: one process, one file or memory, one writer. Only `store.open` imports it."""
+"""The SQLite driver: a store in a file or in memory, used by one process with one writer.
+
+Only `store.open` imports it.
+"""

@@ -1,4 +1,4 @@
-"""The common part of the file driver and the memory driver: no other process writes the store or listens to it."""
+"""The common part of the file driver and the memory driver. No other process writes to their stores or gets hints."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class OwnDriver(ABC):
-    """A driver without `write` and `read`."""
+    """A driver for a store of this process alone; subclasses add `write`, `read` and `copy_file`."""
 
     dialect = "sqlite"
     is_shared = False
@@ -47,8 +47,9 @@ class OwnDriver(ABC):
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Read]:
-        """Yield the usual reads: this process owns the store, so the caller makes sure that nothing is written
-        meanwhile.
+        """Yield the usual `read`, whose calls do not share a snapshot.
+
+        Only this process writes to the store, so the caller makes sure that nothing is written meanwhile.
         """
         yield self.read
 
@@ -63,7 +64,7 @@ class OwnDriver(ABC):
     async def copy_file(self, path: Path) -> None: ...
 
     def tell_owner(self, owner: str) -> None:  # noqa: B027
-        """Do nothing: no other process can open a store in memory."""
+        """Do nothing, because no other process can open a store in memory; the file driver overrides this."""
 
     async def server_time(self) -> Instant:
         return self._env.clock.wall()

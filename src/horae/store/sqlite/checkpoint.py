@@ -1,8 +1,9 @@
-"""Checkpoint the write-ahead log without stopping the writer.
+"""Checkpoint SQLite's write-ahead log, which copies its pages into the database file, without stopping the writer.
 
-A checkpoint inside a commit stalls it (measured: 20 ms). So one runs beside the writer, on its own connection and
-thread, and copies nearly everything. The writer then copies the rest, after which SQLite restarts its log. Without this
-second part the log would grow for ever under a steady load.
+A checkpoint inside a commit stalls the commit (measured: 20 ms). So a first checkpoint runs on a connection and a
+thread of its own, and copies nearly all pages while the writer continues. Then the writer itself copies the pages
+written meanwhile, after which SQLite restarts the log. Without this second checkpoint, the log would grow for ever
+under a steady load.
 """
 
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,21 +11,25 @@ from pathlib import Path
 
 from horae.store.sqlite.connection import connect
 
-CHANGES = 1000  # rows changed between two checkpoints: a few MB of log
+CHANGES = 1000  # changed rows after which a checkpoint begins; they take a few MB in the log
 
 
 class Checkpoints:
-    """Decides after each commit whether to checkpoint."""
+    """Decides after each commit whether to begin or to finish a checkpoint."""
 
     def __init__(self, path: Path) -> None:
         self._connection = connect(path)
         self._thread = ThreadPoolExecutor(1, "horae-checkpoint")
         self._running: Future[None] | None = None
-        self._mark = 0
-        self.pages = 0  # pages in the log at the last checkpoint; a long read lets it grow
+        self._mark = 0  # the number of changes when the last checkpoint began
+        self.pages = 0  # pages in the log at the last checkpoint; they grow in number during a long read
 
     def due(self, changes: int) -> bool:
-        """Begin a copy when enough rows have changed in all; return True when the writer shall finish it."""
+        """Begin a checkpoint on the thread if enough rows have changed since the last one began.
+
+        `changes` is the number of rows that the writer has changed so far. Return True when the thread is ready and
+        the writer must finish the checkpoint.
+        """
         if self._running is not None:
             if not self._running.done():
                 return False

@@ -12,7 +12,8 @@ from horae.store.script import Fetch, ForEach, Insert, Lock, Op, Provided, Row, 
 from horae.store.sqlite import translate
 from horae.store.sqlite.library import sqlite3
 
-# Ids that come from expressions or from `given` have no declared type, so they are recognised by name.
+# SQLite knows no declared type for columns that are expressions or come from `given`. Ids among them are recognised by
+# these names of columns.
 _ID_NAMES = frozenset(
     [
         "id",
@@ -28,14 +29,17 @@ _ID_NAMES = frozenset(
         "holder",
     ]
 )
-MOST_AT_ONCE = 64  # given rows of one statement
+MOST_AT_ONCE = 64  # the most given rows that one statement reads for
 _new, _set = object.__new__, object.__setattr__
 _NOTHING: dict[None, None] = {}
 
 
 @lru_cache(4096)
 def to_uuid(value: bytes) -> UUID:
-    """Return UUID(bytes=value), but faster, because the ids of jobs, sessions and parcels are read repeatedly."""
+    """Do the same as UUID(bytes=value), but faster.
+
+    Results are cached, because the ids of jobs, sessions and parcels are read repeatedly.
+    """
     made = _new(UUID)
     _set(made, "int", int.from_bytes(value, "big"))
     _set(made, "is_safe", SafeUUID.unknown)
@@ -44,8 +48,9 @@ def to_uuid(value: bytes) -> UUID:
 
 sqlite3.register_converter("UUID", to_uuid)
 sqlite3.register_converter("BOOLEAN", lambda value: value != b"0")
-# SQLite looks for an adapter, `__adapt__` and `__conform__` of each value it binds, which costs 1.8 us, a third of what
-# a fire cost. These functions return their argument and are the cheapest adapters.
+# For each value to bind, the module `sqlite3` looks for an adapter, and if there is none, for `__adapt__` and
+# `__conform__`. That search costs 1.8 us, and its cost was a third of the cost of a fire. So these types get adapters
+# that return their argument and are the cheapest ones possible.
 sqlite3.register_adapter(bytes, bytes.__bytes__)
 sqlite3.register_adapter(bool, int)
 sqlite3.register_adapter(type(None), _NOTHING.get)
@@ -64,12 +69,12 @@ def connect(path: Path | None) -> "sqlite3.Connection":
 
 
 class Connection:
-    """Executes ops on a raw connection, translating each statement once."""
+    """Executes ops on a raw connection; each statement is translated once and cached."""
 
     def __init__(self, raw: "sqlite3.Connection", statements: Counter[str]) -> None:
         self.raw = raw
         self.statements = statements
-        self._ids: dict[str, tuple[int, ...]] = {}
+        self._ids: dict[str, tuple[int, ...]] = {}  # for each text, the positions of result columns that are ids
 
     def execute(self, op: Op) -> Rows:
         """Run one op and return its rows."""
@@ -107,7 +112,10 @@ class Connection:
         return [(True,)]
 
     def _at_once(self, op: ForEach) -> Rows:
-        """Read for many given rows by few statements, each for a power of two, so that few texts are prepared."""
+        """Read for many given rows by few statements.
+
+        Each statement reads for a power of two of given rows, so that only few texts must be prepared.
+        """
         found: Rows = []
         at, count = 0, len(op.rows)
         while at < count:
@@ -146,7 +154,10 @@ class Connection:
         return self._with_ids(plan.text, cursor, found)
 
     def _with_ids(self, text: str, cursor: "sqlite3.Cursor | None", rows: Rows) -> Rows:
-        """Return rows with UUIDs for ids; columns that SQLite has converted by their declared type are skipped."""
+        """Convert ids in rows to UUIDs.
+
+        Columns that SQLite converts itself, by their declared type, are skipped from then on.
+        """
         if not rows or cursor is None:
             return rows
         places = self._ids.get(text)
@@ -182,5 +193,5 @@ def _bound_rows(
         for place in uuids:
             value = values[place]
             if value is not None:
-                values[place] = value.int.to_bytes(16)  # the same as its `bytes`, without a call
+                values[place] = value.int.to_bytes(16)  # the same as `value.bytes`, without the call of a property
         yield values if len(values) == count else values[:count]

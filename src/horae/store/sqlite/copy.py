@@ -18,7 +18,10 @@ T = TypeVar("T")
 
 
 def copy_to(source: "sqlite3.Connection", path: Path) -> None:
-    """Copy a live database by SQLite's backup, from one snapshot: writers do not wait and do not restart it."""
+    """Copy a live database by SQLite's backup function.
+
+    The copy is one snapshot: writers do not wait for it, and their changes do not restart it.
+    """
     path.unlink(missing_ok=True)
     os.close(create_file(path))
     target = connect(path)
@@ -31,9 +34,10 @@ def copy_to(source: "sqlite3.Connection", path: Path) -> None:
 
 
 def put_in_place(backup: Path, path: Path, prepare: ScriptFactory[T]) -> T:
-    """Replace a store's file by a backup that passes SQLite's integrity check. No process may have the file open.
+    """Replace a store's file by a copy of a backup, and return the result of the script `prepare`.
 
-    The `prepare` script runs on the copy before it replaces the file.
+    No process may have the store open. The copy must pass SQLite's integrity check, and `prepare` runs on it before it
+    replaces the file.
     """
     part = path.with_name(path.name + ".restoring")
     ownership = Ownership(path, "horae db restore")

@@ -12,16 +12,16 @@ _UNAVAILABLE = {
     11: "is damaged",
     13: "has a full disk",
     14: "cannot be opened",
-    26: "is something else",
+    26: "is not a SQLite database",
 }
 _IO_ERROR, _INTERRUPTED, _FULL, _READ_ONLY = 10, 9, 13, 8
-_ROOM = "Make room on the disk; Horae goes on by itself then. Nothing was changed."
-_WRITABLE = "Let Horae's account write the file and its folder. Nothing was changed."
+_ROOM = "Make room on the disk; Horae then continues by itself. Nothing was changed."
+_WRITABLE = "Give Horae's account the right to write the file and its folder. Nothing was changed."
 _DAMAGED = {11, 26}
 
 
 def reraise(error: BaseException, committing: bool = False) -> NoReturn:
-    """Raise an error as Horae's."""
+    """Raise Horae's error for one of SQLite's; `committing` says that the error occurred in a commit."""
     translated_error = to_horae_error(error, committing)
     if translated_error is error:
         raise error
@@ -29,15 +29,20 @@ def reraise(error: BaseException, committing: bool = False) -> NoReturn:
 
 
 def to_horae_error(error: BaseException, committing: bool = False) -> BaseException:
-    """Return Horae's error for one of SQLite's. An I/O error during a commit leaves the outcome unknown."""
+    """Return Horae's error for one of SQLite's; other errors are returned unchanged.
+
+    After an I/O error in a commit the outcome is unknown.
+    """
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF if isinstance(error, sqlite3.Error) else 0
     if code == _INTERRUPTED:
-        return Busy("The read took too long and was stopped.", "Ask for less at once, or narrow the filter.")
+        return Busy("The read took too long and was stopped.", "Request fewer rows at once, or narrow the filter.")
     if code not in _UNAVAILABLE:
         return error
     detail = f"The store's file {_UNAVAILABLE[code]} ({error})."
     if committing and code == _IO_ERROR:
-        return StoreUnavailable(detail, "Repeat with the same idempotency key: it may have been done.", unknown=True)
+        return StoreUnavailable(
+            detail, "Repeat it with the same idempotency key, because it may have been done.", unknown=True
+        )
     if code in _DAMAGED:
-        return StoreUnavailable(detail, "Put a backup in its place with `horae db restore`, or name another file.")
+        return StoreUnavailable(detail, "Replace it by a backup with `horae db restore`, or choose another file.")
     return StoreUnavailable(detail, {_FULL: _ROOM, _READ_ONLY: _WRITABLE}.get(code, ""))

@@ -1,4 +1,4 @@
-"""A store in a file: one writer thread with group commit, and readers that never wait for it."""
+"""A store in a file: one writer, which commits many scripts together, and readers that never wait for the writer."""
 
 import asyncio
 import os
@@ -43,12 +43,17 @@ class FileDriver(OwnDriver):
 
     @classmethod
     async def open(cls, path: Path, env: Env, owner: str = "") -> "FileDriver":
-        """Take ownership of a file, which is created for its owner alone. Raises StoreInUse."""
+        """Take ownership of a file. A new file can only be accessed by this process's user. Raises StoreInUse.
+
+        `owner` names this process for other processes that try to open the file.
+        """
         try:
             private.make_folder(path.parent)
             ownership = Ownership(path, owner)
         except OSError as error:
-            raise StoreUnavailable(f"{path} cannot be opened ({error}).", "Check the folder and its rights.") from error
+            raise StoreUnavailable(
+                f"{path} cannot be opened ({error}).", "Check the folder and its permissions."
+            ) from error
         try:
             os.close(private.open_file(path, os.O_RDWR))
             return cls(path, env, ownership, Connection(open_durable(path), Counter()))
@@ -79,11 +84,11 @@ class FileDriver(OwnDriver):
             await self.write(seed.first_rows(self._env))
 
     async def copy_file(self, path: Path) -> None:
-        """Copy the store as of one instant while it is in use."""
+        """Copy the state of the store at one instant, while it is in use."""
         await asyncio.to_thread(self._readers.apart, lambda raw: copy_to(raw, path))
 
     def tell_owner(self, owner: str) -> None:
-        """Write the owner's name where other processes look for it."""
+        """Write the owner's name into the lock file, where other processes read it."""
         self._ownership.tell(owner)
 
     async def ping(self) -> None:
@@ -104,17 +109,17 @@ class FileDriver(OwnDriver):
 
 
 def _take_room(path: Path) -> None:
-    """Allocate some space beside the store and release it."""
+    """Check that there is room, by allocating ROOM bytes in a temporary file beside the store."""
     try:
         with tempfile.TemporaryFile(dir=path.parent) as file:
             os.posix_fallocate(file.fileno(), 0, ROOM)
     except OSError as error:
-        remedy = "Make room there; Horae goes on by itself."
+        remedy = "Make room on this disk; Horae then continues by itself."
         raise StoreUnavailable(f"Nothing more can be written beside {path} ({error.strerror}).", remedy) from error
 
 
 def open_durable(path: Path) -> "sqlite3.Connection":
-    """Open a connection whose commits are durable when they return, and check that SQLite agreed."""
+    """Open a connection whose commits are durable when they return, and check that SQLite accepted these settings."""
     raw = connect(path)
     raw.execute("PRAGMA journal_mode = WAL")
     raw.execute("PRAGMA synchronous = FULL")
@@ -125,6 +130,7 @@ def open_durable(path: Path) -> "sqlite3.Connection":
     if (mode, level) != ("wal", 2):
         raw.close()
         raise StoreUnavailable(
-            f"{path} cannot be used durably (journal {mode}, synchronous {level}).", "Use a local disk."
+            f"{path} is on a disk where commits are not durable (journal {mode}, synchronous {level}).",
+            "Use a local disk.",
         )
     return raw

@@ -1,4 +1,4 @@
-"""One script among many in a transaction: it succeeds, or leaves no changes."""
+"""A script that shares a transaction with others: it succeeds, or its own changes are rolled back."""
 
 import asyncio
 from typing import Any
@@ -11,11 +11,11 @@ from horae.store.sqlite.faults import to_horae_error
 
 
 class TransactionLost(Exception):
-    """SQLite rolled back the whole transaction, not only the script that failed."""
+    """SQLite rolled back the whole transaction, not only the changes of the failed script."""
 
 
 class WriterJob:
-    """A script with its waiting caller and its result."""
+    """A script, the future for which its caller waits, and its result or error."""
 
     __slots__ = ("before", "error", "future", "hot", "make", "result")
 
@@ -28,7 +28,7 @@ class WriterJob:
         self.error: BaseException | None = None
 
     def resolve(self) -> None:
-        """Give the caller its result or error."""
+        """Pass the result or the error to the caller."""
         if self.future.done():
             return
         if self.error is None:
@@ -37,7 +37,7 @@ class WriterJob:
             self.future.set_exception(self.error)
 
     def attempt(self, connection: Connection) -> None:
-        """Run inside a savepoint; keep a failure in `error`. Raises TransactionLost."""
+        """Run the script inside a savepoint; store its failure in `error`. Raises TransactionLost."""
         for _ in range(REPEATS):
             connection.raw.execute("SAVEPOINT script")
             try:
@@ -51,7 +51,10 @@ class WriterJob:
         self.error = Busy("The operation kept losing races for the same rows.")
 
     async def attempt_stopping(self, connection: Connection, before: Before) -> None:
-        """Do the same with a hook before each statement; the hook ends when the caller no longer waits."""
+        """Do the same as `attempt`, and await a hook before each statement.
+
+        The hook is cancelled when the caller no longer waits.
+        """
 
         async def stopping(op: Op) -> Rows:
             hook = asyncio.ensure_future(before(op))
@@ -74,12 +77,12 @@ class WriterJob:
         self.error = Busy("The operation kept losing races for the same rows.")
 
     def fail(self, error: BaseException, committing: bool) -> None:
-        """Keep the error that ended the transaction as this script's error."""
+        """Store the error that ended the transaction as this script's error."""
         cause = error.__cause__ if isinstance(error, TransactionLost) else error
         self.error = to_horae_error(cause or error, committing)
 
     def _undone(self, connection: Connection, error: BaseException) -> bool:
-        """Roll back a failed script; return True when it must not be repeated."""
+        """Roll back the changes of a failed script. Return False if it shall be repeated, because it raised Again."""
         if not connection.raw.in_transaction:
             raise TransactionLost from error
         connection.raw.execute("ROLLBACK TO script")

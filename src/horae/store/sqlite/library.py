@@ -1,7 +1,8 @@
-"""Choose the SQLite library: pysqlite3's bundled one where there is a wheel, else Python's own.
+"""Choose the SQLite library: the one bundled with pysqlite3 where that is installed, else Python's own.
 
-Versions before 3.51.3 have a rare corruption bug (WAL reset) with several writers. Horae has one writer, so this is a
-precaution. Never use both libraries on one file in one process: import the module from here.
+SQLite before 3.51.3 has a rare bug that can corrupt a file when several connections write (the WAL-reset bug). Horae
+has one writer, so a newer library is only a precaution. All modules import `sqlite3` from this one, because two SQLite
+libraries in one process must never use the same file.
 """
 
 from typing import TYPE_CHECKING

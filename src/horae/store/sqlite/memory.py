@@ -1,4 +1,4 @@
-"""A store in memory: everything runs inline on the calling thread, so a simulation is reproducible."""
+"""A store in memory. Everything runs on the calling thread without waiting, so that simulations are reproducible."""
 
 import asyncio
 from collections import Counter
@@ -20,7 +20,10 @@ T = TypeVar("T")
 
 
 class MemoryDriver(OwnDriver):
-    """Runs scripts at once. Only the `before` hook is awaited; later callers then wait their turn."""
+    """Runs each script at once, without waiting.
+
+    Only with a `before` hook, which is awaited, do later callers wait until the earlier script has ended.
+    """
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)
@@ -80,7 +83,7 @@ class MemoryDriver(OwnDriver):
         copy_to(self._connection.raw, path)
 
     async def check_room(self) -> None:
-        """Do nothing: memory has room as long as the process lives."""
+        """Do nothing, because a store in memory has no disk."""
 
     async def ping(self) -> None:
         self._connection.raw.execute("SELECT 1")

@@ -1,4 +1,4 @@
-"""Migrations of SQLite: a file on a separate connection, memory once per process."""
+"""Migrations of SQLite stores, in files and in memory."""
 
 from functools import cache
 from pathlib import Path
@@ -9,7 +9,7 @@ from horae.store.sqlite.library import sqlite3
 
 
 def upgrade_file(path: Path) -> None:
-    """Migrate a file's tables to HEAD, all or nothing."""
+    """Migrate a file's tables to HEAD in one transaction, on a connection of its own."""
     raw = connect(path)
     try:
         _upgrade(raw)
@@ -18,7 +18,10 @@ def upgrade_file(path: Path) -> None:
 
 
 def copy_fresh(target: "sqlite3.Connection") -> None:
-    """Create all tables in an empty database in memory; a simulation does this thousands of times."""
+    """Create all tables in an empty database in memory.
+
+    They are copied from a database that this process has created once, because simulations do this thousands of times.
+    """
     _fresh().backup(target)
 
 
@@ -37,7 +40,7 @@ def _upgrade(raw: "sqlite3.Connection") -> None:
         else:
             for statement in fresh("sqlite"):
                 raw.execute(statement)
-        if raw.in_transaction:  # Alembic may have committed
+        if raw.in_transaction:  # false if Alembic has committed
             raw.execute("COMMIT")
     except BaseException:
         raw.rollback()
@@ -45,7 +48,7 @@ def _upgrade(raw: "sqlite3.Connection") -> None:
 
 
 def _migrate(raw: "sqlite3.Connection") -> None:
-    """Run Alembic inside the transaction that was begun."""
+    """Run Alembic inside the transaction that `_upgrade` began."""
     from sqlalchemy import create_engine
     from sqlalchemy.pool import StaticPool
 

@@ -1,4 +1,7 @@
-"""Ownership of a SQLite file: a lock file that its process holds locked, on a file system with reliable locks."""
+"""Ownership of a SQLite file: the process that owns the store locks a file beside it.
+
+Network file systems are refused, because their locks are not reliable.
+"""
 
 import fcntl
 import os
@@ -17,7 +20,7 @@ _URL = re.compile(r"https?://[^\s)]+")
 
 
 class Ownership:
-    """A lock on a database file; the lock file names its owner."""
+    """A lock on a database file. The text of the lock file names the owner, for processes that find it locked."""
 
     def __init__(self, path: Path, owner: str) -> None:
         refuse_network(path, Path("/proc/mounts"))
@@ -31,25 +34,28 @@ class Ownership:
             os.close(self._lock)
             raise StoreInUse(
                 f"{path} is in use by {first or 'another process'}.",
-                "Talk to that server over HTTP (HORAE_URL), stop it, or choose another file.",
+                "Use that server over HTTP (HORAE_URL), stop it, or choose another file.",
                 url=found[0] if (found := _URL.search(first)) else "",
             ) from None
         self.tell(owner)
 
     def tell(self, owner: str) -> None:
-        """Write more about the owner into the lock file, such as its address."""
+        """Replace the text about the owner in the lock file, for example when its address is known."""
         self._write(f"process {self._pid} {owner}".strip())
 
     def check(self) -> None:
-        """Raise in a forked child: two processes on one file would corrupt it."""
+        """Raise StoreInUse in a forked child of the owner, because two processes with one connection corrupt a file."""
         if os.getpid() != self._pid:
             raise StoreInUse(
-                f"{self._path} was opened by process {self._pid}, this is its fork {os.getpid()}.",
-                "Open the store after forking, or start children with the spawn method.",
+                f"{self._path} was opened by process {self._pid}; this process, {os.getpid()}, was forked from it.",
+                "Open the store after forking, or start child processes with the spawn method.",
             )
 
     def release(self) -> None:
-        """Release the lock. The lock file stays: if it were removed, two owners could lock two files of one name."""
+        """Release the lock. The lock file stays.
+
+        If it were removed, one process could still lock the removed file while another creates and locks a new one.
+        """
         self._write("")
         os.close(self._lock)
 
@@ -59,11 +65,14 @@ class Ownership:
 
 
 def refuse_network(path: Path, mounts: Path) -> None:
-    """Raise for a path on a network file system, if the system reports its kind."""
+    """Raise BadInput for a path on a network file system; `mounts` is the system's list of mounts.
+
+    Without such a list, as on macOS, nothing is refused.
+    """
     kind = _file_system(path.resolve(), mounts)
     if kind in _NETWORK:
         raise BadInput(
-            f"{path} lies on a network file system ({kind}), where SQLite's locks and syncs cannot be trusted.",
+            f"{path} is on a network file system ({kind}), where SQLite's locks and syncs are not reliable.",
             "Use a local disk, or a PostgreSQL store.",
             field="store",
         )

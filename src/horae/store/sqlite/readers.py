@@ -1,7 +1,7 @@
 """Reads of a file, on connections that cannot write.
 
 A read begins on the event loop's thread, where most reads end within microseconds. A longer read is stopped and
-repeated on a thread, with a time limit, because a long read keeps SQLite from resetting its log.
+repeated on another thread. It has a time limit there, because SQLite cannot restart its write-ahead log during a read.
 """
 
 import asyncio
@@ -22,13 +22,13 @@ from horae.store.sqlite.library import sqlite3
 T = TypeVar("T")
 
 THREADS = 4
-INLINE = 0.01  # seconds that a read may hold the event loop
-CAP = 5.0  # seconds that a read may take in all
+INLINE = 0.01  # seconds that a read may block the event loop
+CAP = 5.0  # seconds that a read may take on a thread
 _STEPS = 2_000  # virtual machine steps between two checks of the clock, about 0.1 ms
 
 
 class Readers:
-    """Runs read-only scripts, each on one snapshot."""
+    """Runs read-only scripts. All statements of a script see the same snapshot."""
 
     def __init__(self, path: Path, env: Env, statements: Counter[str]) -> None:
         self._path = path
@@ -50,7 +50,7 @@ class Readers:
             self._give_back(connection)
 
     def apart(self, work: Callable[["sqlite3.Connection"], T]) -> T:
-        """Run long work with a separate reading connection, on the calling thread."""
+        """Run long work on the calling thread, with a new connection that is closed afterwards."""
         raw = connect(self._path)
         try:
             return work(raw)
@@ -63,7 +63,7 @@ class Readers:
             connection.raw.close()
 
     async def _apart(self, connection: Connection, make: ScriptFactory[T]) -> T:
-        """Read on a thread; cancelling the caller stops the read, so that its connection is free again."""
+        """Read on a thread. If the caller is cancelled, the read is interrupted, so that its connection is free."""
         work = asyncio.get_running_loop().run_in_executor(self._threads, self._read, connection, make, CAP)
         try:
             return await asyncio.shield(work)

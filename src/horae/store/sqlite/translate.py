@@ -1,4 +1,7 @@
-"""Translate PostgreSQL's SQL to SQLite's: parameters, casts, row locks, and `given` rows as parameters."""
+"""Translate statements from PostgreSQL's SQL to SQLite's.
+
+Parameters are renamed, casts and row locks are removed, and `given` rows become parameters.
+"""
 
 import re
 from functools import cache
@@ -32,21 +35,21 @@ _CHANGES = re.compile(r"\b(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
 
 
 class TranslatedStatement(Struct, frozen=True):
-    """A statement ready for SQLite."""
+    """A statement ready for SQLite, which runs once for each given row."""
 
     text: str
-    returns: bool  # it returns rows, so it runs row by row instead of by executemany
-    uuids: tuple[int, ...]  # positions of given columns that are ids, bound as 16 bytes
-    count: int  # number of bound values; given columns that the text does not mention may follow
+    returns: bool  # it returns rows, so it cannot be run by executemany
+    uuids: tuple[int, ...]  # positions of given columns that are ids; ids are bound as 16 bytes
+    count: int  # number of values to bind; columns after these are not in the text and are left out
 
 
 @cache
 def translate(text: str) -> str:
     """Rewrite a statement for SQLite, whose single writer makes row locks unnecessary.
 
-    SQLite's planner reads a limit that is a bare parameter, and then recompiles the statement at each run: two thirds
-    of the cost of a pick. So the limit becomes an expression. A lookup that PostgreSQL is forced to do row by row
-    becomes a join.
+    If a limit is a bare parameter, SQLite's planner uses its value, and so compiles the statement again whenever it is
+    run. That was two thirds of the cost of picking slices for a claim. So the limit becomes an expression. A lateral
+    join, which makes PostgreSQL look up one row after another, becomes an ordinary join.
     """
     text = _PROBE.sub(r"JOIN \1 \4 ON \4.\2 = \3", text)
     text = _PARAMETER.sub(r"?\1", _CAST.sub("", _AS_BYTES.sub("AS BLOB", _ROW_LOCK.sub("", text))))
@@ -54,14 +57,17 @@ def translate(text: str) -> str:
 
 
 def among(text: str, count: int) -> tuple[str, int]:
-    """Return a statement over a set of ids, and the padded size of the set: few sizes mean few prepared texts."""
+    """Return a statement over a set of ids, and the number of ids that it takes.
+
+    This number is a power of two, so that only few texts must be prepared; the caller pads the set.
+    """
     size = 1 << max(0, count - 1).bit_length()
     return _among(text, size), size
 
 
 @cache
 def _among(text: str, size: int) -> str:
-    """Replace the set by a parameter for each id, and renumber the others."""
+    """Replace the set of ids by one parameter for each id, and renumber the parameters that follow the set."""
     places = ", ".join(f"?{place}" for place in range(1, size + 1))
     text = translate(_ANY.sub("IN (:set)", text))
     moved = _BOUND.sub(lambda found: f"?{int(found[1]) + size - 1}", text)
@@ -70,7 +76,7 @@ def _among(text: str, size: int) -> str:
 
 @cache
 def for_each(text: str, columns: Columns) -> TranslatedStatement:
-    """Translate a statement that runs once per given row, with the row's values as its first parameters."""
+    """Translate a statement that runs once for each given row, with the values of this row as its first parameters."""
     text = _without_lateral(text, columns)
     changes = bool(_CHANGES.search(_ROW_LOCK.sub("", text)))
     body = _in_place(text, columns) if changes else text
@@ -82,9 +88,9 @@ def for_each(text: str, columns: Columns) -> TranslatedStatement:
 
 @cache
 def for_many(text: str, columns: Columns, rows: int) -> str:
-    """Return a statement that reads for many given rows at once, with their values as its parameters, row by row.
+    """Return a statement that reads for `rows` given rows at once; its parameters are their values, row after row.
 
-    The fixed cost of a statement, most of it per returned column, is four times the cost of a row.
+    This saves time, because running a statement costs four times as much as one more row, mostly for its columns.
     """
     width = len(columns)
     values = (", ".join(f"${at}" for at in range(row * width + 1, (row + 1) * width + 1)) for row in range(rows))
@@ -94,7 +100,7 @@ def for_many(text: str, columns: Columns, rows: int) -> str:
 
 @cache
 def insert(table: str, columns: Columns, conflict: str, returning: str) -> TranslatedStatement:
-    """Translate an insert that runs once per row."""
+    """Translate an insert that runs once for each row."""
     places = ", ".join(f"?{place}" for place in range(1, len(columns) + 1))
     text = f"INSERT INTO {table} ({_names(columns)}) VALUES ({places}) {translate(conflict)}"
     return _plan(f"{text} RETURNING {returning}" if returning else text, bool(returning), columns)
@@ -106,9 +112,10 @@ def _plan(text: str, returns: bool, columns: Columns) -> TranslatedStatement:
 
 
 def _in_place(text: str, columns: Columns) -> str:
-    """Replace the columns of the one given row by its parameters.
+    """Replace references to columns of `given`, which has one row, by the parameters of this row.
 
-    SQLite has no DELETE ... USING, scans the table for an EXISTS, and makes a table of one row for anything else.
+    SQLite has no DELETE ... USING. With EXISTS it would scan the changed table, and in other places it would create a
+    temporary table for the one row.
     """
     place = {name: f"${at}" for at, (name, _) in enumerate(columns, 1)}
     text = _AMONG.sub(lambda found: _equal(found[1], found[2], place), text)
@@ -120,7 +127,7 @@ def _in_place(text: str, columns: Columns) -> str:
 
 
 def _without_lateral(text: str, columns: Columns) -> str:
-    """Replace a lateral join with one given row by the inner query, with the row's values in place."""
+    """Replace a lateral join of `given`, which has one row, by its inner query, with parameters for that row."""
     found = _LATERAL.search(text)
     if found is None:
         return text
@@ -143,7 +150,7 @@ def _without_exists(text: str, place: dict[str, str]) -> str:
 
 
 def _closing(text: str, at: int) -> int:
-    """Return the position of the parenthesis that closes the one open before `at`."""
+    """Return the position of the parenthesis that closes the one that is open at position `at`."""
     depth = 1
     while depth:
         depth += {"(": 1, ")": -1}.get(text[at], 0)

@@ -1,8 +1,9 @@
-"""The only writer of a file: all pending scripts are written together, with one sync to disk.
+"""The only writer of a file. It commits all pending scripts together, with one sync to disk.
 
-Statements run on the event loop's thread and take microseconds each. Scripts that are not hot, and commits on a slow
-disk, run on a separate thread: it must reacquire the interpreter's lock after every statement, which takes very long
-beside a busy loop (measured: 5,000 scripts a second beside an idle loop, 3 beside a busy one).
+Statements take microseconds each and run on the event loop's thread. Only scripts that are not hot, and commits on a
+slow disk, run on a separate thread. That thread must reacquire Python's global interpreter lock after every statement,
+which takes very long while the event loop is busy (measured: 5,000 scripts a second beside an idle loop, 3 beside a
+busy one).
 """
 
 import asyncio
@@ -22,19 +23,24 @@ from horae.store.sqlite.library import sqlite3
 
 T = TypeVar("T")
 
-BATCH = 256  # scripts in one transaction at most
-QUICK = 0.0005  # a sync that takes less than this many seconds is not worth waking a thread
-PATIENCE = 0.01  # seconds after which a batch is committed, so that neither the loop nor its first script waits long
+BATCH = 256  # the most scripts in one transaction
+QUICK = 0.0005  # seconds: a commit that takes less is made on the event loop's thread
+# Seconds after which a batch is committed, so that neither the event loop nor the first script waits long.
+PATIENCE = 0.01
 
 
 class Writer:
-    """Runs scripts in order of arrival, many in a transaction; each script's failure is its own."""
+    """Runs scripts in the order of their arrival, many in one transaction. The failure of one does not affect others.
+
+    A script runs inline, which means on the event loop's thread, if it is hot or has a `before` hook. Other scripts run
+    alone on a separate thread.
+    """
 
     def __init__(self, connection: Connection, checkpoints: Checkpoints, clock: Clock) -> None:
         self._connection = connection
         self._checkpoints = checkpoints
         self._clock = clock
-        self._sync = 0.0  # moving average of a commit's seconds
+        self._sync = 0.0  # moving average of the duration of commits, in seconds
         self._pending: deque[WriterJob] = deque()
         self._thread = ThreadPoolExecutor(1, "horae-commit")
         self._task: asyncio.Task[None] | None = None
@@ -63,11 +69,11 @@ class Writer:
                 await asyncio.sleep(0)
         finally:
             self._task = None
-            for job in self._pending:  # only when the loop is being closed
+            for job in self._pending:  # scripts are left only if this task was cancelled, when the event loop closes
                 job.future.cancel()
 
     async def _together(self) -> None:
-        """Run pending scripts until the batch is full, and commit it."""
+        """Run pending scripts in one transaction until the batch is full, and commit it."""
         jobs: list[WriterJob] = []
         committing = False
         changes = self._connection.raw.total_changes
@@ -88,7 +94,7 @@ class Writer:
         try:
             self._connection.begin()
         except BaseException:
-            jobs.append(self._pending.popleft())  # the first script gets the error
+            jobs.append(self._pending.popleft())  # so that the first script gets the error
             raise
 
     async def _run_batch(self, jobs: list[WriterJob]) -> None:
@@ -106,7 +112,7 @@ class Writer:
                 return
 
     async def _after_loss(self, jobs: Sequence[WriterJob], error: BaseException, committing: bool) -> None:
-        """Repeat the scripts one by one, so that only the failing one fails."""
+        """After a transaction was lost, repeat its scripts one by one, so that only the cause of the loss fails."""
         if isinstance(error, asyncio.CancelledError):
             for job in jobs:
                 job.future.cancel()
@@ -119,7 +125,7 @@ class Writer:
             await self._alone(job)
 
     async def _alone(self, job: WriterJob) -> None:
-        """Run a script in a separate transaction, entirely on the thread."""
+        """Run a script in a transaction of its own, entirely on the separate thread."""
         await self._apart(lambda: self._transact(job))
         job.resolve()
 
@@ -144,23 +150,26 @@ class Writer:
             self._connection.rollback()
 
     def _finish_checkpoint(self) -> None:
-        with suppress(sqlite3.Error):  # the next checkpoint will do
+        with suppress(sqlite3.Error):  # a later checkpoint copies the remaining pages
             self._connection.raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     async def _syncing(self, work: Callable[[], None], nothing: bool = False) -> None:
-        """Run work that waits for the disk: inline while the disk is quick or idle, else on the thread."""
+        """Run work that waits for the disk: on the event loop's thread if commits are quick, else on the other thread.
+
+        With `nothing`, the transaction has changed nothing, so that there is no wait.
+        """
         if nothing or self._sync < QUICK:
             work()
         else:
             await self._apart(work)
 
     async def _apart(self, work: Callable[[], T]) -> T:
-        """Run work on the thread; the caller waits, so the connection has no other user."""
+        """Run work on the separate thread. Nothing else uses the connection meanwhile, because the caller waits."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
 def breathing(clock: Clock) -> Before:
-    """Return a hook that yields to the event loop when a script has held it for a while."""
+    """Return a hook that lets the event loop run when a script has blocked it for PATIENCE seconds."""
     end = clock.monotonic() + PATIENCE
 
     async def breathe(op: Op) -> None:
