@@ -1,1 +1,1 @@
-"""Transactions of jobs, their versions and their pages."""
+"""Transactions that read and change jobs, with their versions, templates, rollouts and owned jobs."""

@@ -1,4 +1,4 @@
-"""Pages of jobs by filter. The statement of each combination of filters is built once."""
+"""Pages of jobs that match a filter. The statement for each combination of conditions is built once."""
 
 from functools import cache
 from uuid import UUID
@@ -10,7 +10,7 @@ from horae.model.definitions.search_text import search_pattern, tag_pattern
 from horae.store.definitions.jobs import FROM, JOB, StoredJob, stored
 from horae.store.script import Fetch, Script, Statement
 
-# The condition of each filter; each `?` stands for one of its values, in this order.
+# The condition of each part of a filter. Each `?` stands for one of the values of this part, in their order.
 CONDITIONS = {
     "deleted": "j.state <> 'deleted'",
     "plain": "j.owner IS NULL",
@@ -27,18 +27,18 @@ CONDITIONS = {
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):
-    """A filter of job lists; `tag` is a name and a value, or a name alone."""
+    """A filter of job lists."""
 
-    search: str | None = None
-    prefix: str | None = None
+    search: str | None = None  # a part of the text for searches: name, description and tags
+    prefix: str | None = None  # the beginning of the name
     state: str | None = None
-    tag: tuple[str, str | None] | None = None
+    tag: tuple[str, str | None] | None = None  # a tag's name, and its value or None for any value
     queue: str | None = None
     owner: UUID | None = None  # only jobs that this workflow owns for its steps
     owned: bool = False  # include jobs that workflows own
 
     def fits(self, spec: Spec) -> bool:
-        """Return whether a job really matches: SQLite ignores case in its search."""
+        """Check `search` and `tag` exactly, because LIKE ignores case on SQLite."""
         if self.search and search_pattern(self.search) not in spec.words:
             return False
         if self.tag is None:
@@ -48,7 +48,10 @@ class JobFilter(Struct, frozen=True, kw_only=True):
 
 
 def page(namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limit: int) -> Script[list[StoredJob]]:
-    """Return candidates in the order of their names; the caller checks each with `wanted.fits`."""
+    """Return up to `limit` jobs in the order of their names, from the name and id `after` on.
+
+    The caller checks each with `wanted.fits`.
+    """
     values: dict[str, tuple[object, ...]] = {"deleted" if wanted.state is None else f"is {wanted.state}": ()}
     if wanted.owner is not None:
         values["owner"] = (wanted.owner,)
@@ -78,7 +81,7 @@ def _statement(filters: tuple[str, ...]) -> Statement:
 
 
 def _containing(text: str) -> str:
-    """Return a LIKE pattern for texts that contain this one."""
+    """Return a LIKE pattern that matches all texts containing this text."""
     for special in "/%_":
         text = text.replace(special, f"/{special}")
     return f"%{text}%"

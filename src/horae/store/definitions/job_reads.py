@@ -1,8 +1,7 @@
-"""Reads of jobs: by reference, and with their activity.
+"""Reads of jobs: their names and states, and their activity (running, pending and ended executions).
 
-Most shelves have no index by job: whether a job has pending executions is read by one scan of each shelf for a whole
-page of jobs. History has an index (job, parcel), so a job's newest execution costs one probe, however long its history
-is.
+History has an index on (job, parcel), so finding the newest ended execution of a job costs one index lookup, however
+long its history is. The shelf `running` has no index on the job, so one scan of it serves a whole page of jobs.
 """
 
 from collections.abc import Sequence
@@ -54,7 +53,8 @@ TIMERS = Statement(
     " JOIN timers t ON t.trigger_id = g.id",
 )
 _AS_RUNNING = ", ".join(f"'{reason}'" for reason in sorted(READS_AS_RUNNING))
-# The reasons are listed, so that the index on (job, reason) finds the first row without a scan of a million delays.
+# The reasons are listed instead of excluding "delay". So the index on (job, reason) finds the first row without a scan
+# over the delayed executions, which may be a million.
 _HELD = ", ".join(f"'{reason}'" for reason in sorted({*get_args(WaitReason)} - READS_AS_RUNNING - {"delay"}))
 PENDING = Statement(
     "pending_jobs",
@@ -90,14 +90,14 @@ ITEM: Columns = (("parcel", "uuid"), ("item", "int"))
 
 
 def _newest(shelf: str, alias: str, condition: str = "") -> str:
-    """Join a job's newest slice of a shelf: the last slice of its newest parcel there."""
+    """Return the SQL join of a job's newest slice on a shelf: the last slice of its newest parcel on this shelf."""
     parcel = f"SELECT x.parcel FROM {shelf} x WHERE x.job = j.id{condition} ORDER BY x.parcel DESC LIMIT 1"
     last = f"SELECT max(x.lo) FROM {shelf} x WHERE x.parcel = {alias}.parcel{condition}"
     return f" LEFT JOIN {shelf} {alias} ON {alias}.parcel = ({parcel}) AND {alias}.lo = ({last})"
 
 
 def _noted(alias: str, owner: str) -> str:
-    """Join the progress of the newest item of a slice."""
+    """Return the SQL join of the progress of the newest item of a slice; `owner` is the alias of the slice."""
     match = f"{alias}.parcel = {owner}.parcel AND {alias}.item = {owner}.hi - 1 AND {alias}.attempt = {owner}.attempt"
     return f" LEFT JOIN progress {alias} ON {match}"
 
@@ -116,7 +116,7 @@ _DOING = (
 )
 BY_ID: Columns = (("namespace", "int"), ("job", "uuid"))
 BY_NAME: Columns = (("namespace", "int"), ("name", "text"))
-# One statement, so that an execution that moves between shelves meanwhile is not missed on both.
+# One statement reads all shelves. With several, an execution that moves between two shelves meanwhile could be missed.
 DOING_BY_ID = Statement(
     "job_doing", _DOING.replace("{ref}", "job").replace("{match}", "j.id = given.job AND j.namespace = given.namespace")
 )
@@ -137,7 +137,7 @@ class RunningExecution(Struct, frozen=True):
 
 
 class EndedExecution(Struct, frozen=True):
-    """A job's newest execution that ended."""
+    """A job's newest ended execution."""
 
     id: UUID
     state: str
@@ -146,21 +146,21 @@ class EndedExecution(Struct, frozen=True):
 
 
 class Activity(Struct):
-    """The present activity of a job."""
+    """The current activity of a job."""
 
     running: RunningExecution | None = None
-    pending: bool = False  # an execution is queued, or waits for another reason than a delay
+    pending: bool = False  # an execution is queued, or waits for something other than the end of a delay
     ended: EndedExecution | None = None
     next_fire_at: Instant | None = None
-    triggers: dict[str, Trigger] = {}  # by name, without triggers that cannot be decided
-    trouble: str | None = None  # the reason why one of its triggers could not be decided at the last try
+    triggers: dict[str, Trigger] = {}  # by name, without triggers whose next fire could not be computed
+    trouble: str | None = None  # why the next fire of a trigger could not be computed at the last try
 
 
 Ref = tuple[int, UUID | str]  # a namespace, and a job in it by id or by name
 
 
 class JobSnapshot(Struct, frozen=True):
-    """A stored job with its encoded definition, and its activity at the same instant."""
+    """A stored job with its definition as JSON (`spec`), and its activity at the same instant."""
 
     id: UUID
     name: str
@@ -173,7 +173,10 @@ class JobSnapshot(Struct, frozen=True):
 
 
 def job_snapshots(refs: Sequence[Ref]) -> Script[dict[Ref, JobSnapshot]]:
-    """Return jobs and their activity at one instant, without missing jobs; deleted jobs are found by id only."""
+    """Return jobs and their activity at one instant.
+
+    Jobs that do not exist are left out. Deleted jobs are found only by their ids.
+    """
     found: dict[Ref, JobSnapshot] = {}
     for statement, columns, kind in ((DOING_BY_ID, BY_ID, UUID), (DOING_BY_NAME, BY_NAME, str)):
         rows = yield ForEach(statement, columns, [ref for ref in refs if isinstance(ref[1], kind)])
@@ -212,7 +215,10 @@ def _read_trigger(definition: str) -> Trigger:
 
 
 def _newest_running(row: Row) -> RunningExecution | None:
-    """Return the newest running execution. Sleeping executions and parents are on waiting, but read as running."""
+    """Return the newest running execution.
+
+    Begun executions that sleep or wait for children or a signal are on the shelf `waiting`, but count as running.
+    """
     parcel, lo, hi, started_at, percent, asleep, asleep_lo, asleep_hi, asleep_percent = row
     if asleep is not None and (parcel is None or (asleep, asleep_lo) > (parcel, lo)):
         return RunningExecution(execution_id(asleep, asleep_hi - 1), None, asleep_percent)
@@ -228,7 +234,7 @@ def _newest_ended(row: Row) -> EndedExecution | None:
 
 
 def activities(jobs: Sequence[UUID]) -> Script[dict[UUID, Activity]]:
-    """Return the activity of each of these jobs, with the same number of statements for many jobs as for one."""
+    """Return the activity of each of these jobs. The number of statements does not depend on the number of jobs."""
     found = {job: Activity() for job in jobs}
     if not found:
         return found
@@ -254,7 +260,10 @@ def _pending(jobs: Sequence[UUID]) -> Script[set[UUID]]:
 
 
 def _running(jobs: Sequence[UUID]) -> Script[dict[UUID, RunningExecution]]:
-    """Return the newest running execution of each job. Sleeping executions and parents read as running."""
+    """Return the newest running execution of each job.
+
+    Begun executions that sleep or wait for children or a signal count as running.
+    """
     rows = yield Among(RUNNING, jobs)
     best = {row[0]: row for row in sorted(rows, key=lambda row: (row[1], row[2]))}
     progress = yield ForEach(PROGRESS, ITEM, [(row[1], row[3] - 1) for row in best.values()])
@@ -278,19 +287,19 @@ def namespace_name(namespace: int) -> Script[str]:
 
 
 def names(namespace: int) -> Script[list[str]]:
-    """Return names of jobs for suggestions, up to a limit."""
+    """Return up to 5000 names of jobs, for suggestions in messages."""
     rows = yield Fetch(NAMES, (namespace,))
     return [row[0] for row in rows]
 
 
 def names_of(jobs: Sequence[UUID]) -> Script[dict[UUID, str]]:
-    """Return the names of jobs, deleted ones included."""
+    """Return the names of jobs, including deleted jobs."""
     rows = yield ForEach(NAMES_OF, JOB, [(job,) for job in jobs])
     return {row[0]: row[1] for row in rows}
 
 
 def ids_by_names(namespace: int, refs: Sequence[str]) -> Script[dict[str, UUID]]:
-    """Return the ids of the jobs that have these names now."""
+    """Return the ids of jobs by their names, without deleted jobs."""
     columns: Columns = (("namespace", "int"), ("ref", "text"))
     rows = yield ForEach(BY_NAMES, columns, [(namespace, ref) for ref in refs])
     return {row[0]: row[1] for row in rows}
@@ -304,12 +313,12 @@ def states_of(namespace: int, jobs: Sequence[UUID]) -> Script[dict[UUID, str]]:
 
 
 def last_deleted(namespace: int, name: str) -> Script[UUID | None]:
-    """Return the most recently deleted job with a name."""
+    """Return the id of the most recently deleted job with a name."""
     rows = yield Fetch(DELETED_NAMED, (namespace, name))
     return rows[0][0] if rows else None
 
 
 def dependents(job: UUID) -> Script[list[str]]:
-    """Return the names of jobs that depend on a job."""
+    """Return the names of up to 100 jobs that depend on a job."""
     rows = yield Fetch(DEPENDENTS, (job,))
     return [row[0] for row in rows]

@@ -1,7 +1,7 @@
-"""The templates of jobs, read and written by changes of jobs.
+"""The record of which jobs use which template.
 
-A change of a template, and the creation of a job from one, hold the lock of the namespace's dependencies. So the data
-read under the lock is still true when it is written, and a change of a template finds all its jobs.
+Each change of a template, and each creation of a job from a template, holds the lock of the namespace's dependencies.
+So data that is read under the lock stays true until the commit, and a change of a template finds all jobs that use it.
 """
 
 from uuid import UUID
@@ -14,13 +14,13 @@ FORGET = Statement("forget_template_job", "DELETE FROM template_jobs WHERE job =
 
 
 def present(template: UUID) -> Script[int | None]:
-    """Return a template's present version; None when it is deleted."""
+    """Return a template's current version, or None if it was deleted."""
     rows = yield Fetch(PRESENT, (template,))
     return int(rows[0][0]) if rows else None
 
 
 def use(job: UUID, before: TemplateUse | None, after: TemplateUse | None) -> Script[None]:
-    """Record the template that a job is made from now."""
+    """Record the template that a job uses `after` a change, if it differs from the one `before`."""
     if (before and before.template) == (after and after.template):
         return
     yield Fetch(FORGET, (job,))

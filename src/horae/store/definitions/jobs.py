@@ -56,7 +56,7 @@ DEFINITIONS = Statement(
     "definitions",
     "SELECT v.job, v.version, v.spec FROM given JOIN job_versions v ON v.job = given.job AND v.version = given.version",
 )
-# All dependencies upstream of the job, its own included.
+# The job's own dependencies, and recursively those of its upstream jobs.
 UPSTREAM = Statement(
     "upstream",
     "WITH RECURSIVE up(job, path) AS (SELECT d.job, d.upstream FROM dependencies d WHERE d.job = $1 UNION"
@@ -65,26 +65,25 @@ UPSTREAM = Statement(
 
 
 class StoredJob(Struct, frozen=True, kw_only=True):
-    """A job with the queue and lane of its version: the present one, or one that a rollout chose."""
+    """A job with the queue and lane of its version, which is the current version or one that a rollout chose."""
 
     job: Job
     queue: int
     lane: int
-    rolling: int | None = None  # the number of the rollout under way
-    choice: "VersionChoice[StoredJob] | None" = (
-        None  # the versions between which the rollout chooses, once they were read
-    )
-    chosen: Instant = 0  # the start of the rollout that chose this version
+    rolling: int | None = None  # the number of the job's rollout under way
+    # the versions between which this rollout chooses; None until they were read
+    choice: "VersionChoice[StoredJob] | None" = None
+    chosen: Instant = 0  # the start of the rollout that chose this version; 0 if none did
 
 
 class NameTaken(Struct, frozen=True):
-    """The name belongs to this job."""
+    """A refusal, because the name belongs to another job; `id` is that job."""
 
     id: UUID
 
 
 class Cycle(Struct, frozen=True):
-    """The dependencies would lead back to the job; the path has ids of jobs."""
+    """A refusal, because the dependencies would lead back to the job; the path has the ids of the jobs."""
 
     path: list[UUID]
 
@@ -102,7 +101,7 @@ def add(job_id: UUID, namespace: int, spec: Spec, queue: int, lane: int, now: In
 
 
 def put_version(job: UUID, version: int, spec: Spec, queue: int, lane: int, now: Instant) -> Script[None]:
-    """Write a version of a job; the job's row has the number of the present version."""
+    """Write a version of a job. It does not become the current version, whose number is in the job's row."""
     yield Fetch(ADD_VERSION, (job, version, msgspec.json.encode(spec).decode(), queue, lane, now))
 
 
@@ -115,8 +114,9 @@ def lock(job: UUID, namespace: int) -> Script[tuple[int, str] | None]:
 def edit(
     job: UUID, namespace: int, version: int, spec: Spec, queue: int, lane: int, now: Instant, *, written: bool = False
 ) -> Script[NameTaken | None]:
-    """Write the next version of a locked job, unless it is `written` already. The caller sets its dependencies with
-    `set_dependencies` after locking its timers.
+    """Make a version the current version of a locked job; write it first unless it is `written` already.
+
+    The caller sets its dependencies by `set_dependencies` after locking its timers.
     """
     taken = yield Fetch(TAKEN, (namespace, spec.name, job))
     if taken:
@@ -128,20 +128,23 @@ def edit(
 
 
 def newest(job: UUID) -> Script[int]:
-    """Return the newest version of a job: the present one, unless a rollout added one that was not promoted."""
+    """Return the number of a job's newest version.
+
+    This is the current version, unless a rollout added a version that was not promoted.
+    """
     rows = yield Fetch(NEWEST, (job,))
     return int(rows[0][0])
 
 
 def active_rollout(job: UUID) -> Script[int | None]:
-    """Return the number of a job's rollout under way."""
+    """Return the number of a job's rollout under way, or None if there is none."""
     rows = yield Fetch(ROLLING, (job,))
     number: int | None = rows[0][0] if rows else None
     return number
 
 
 def set_dependencies(job: UUID, spec: Spec) -> Script[Cycle | None]:
-    """Set the dependencies of a locked job to those of its newest version; return a cycle if they form one."""
+    """Set the dependencies of a locked job to those of `spec`. Return a `Cycle` if they form one, else None."""
     yield from dependents.define(job, spec.conditions_by_job)
     cycle = yield from find_cycle(job)
     return Cycle(cycle) if cycle else None
@@ -157,7 +160,7 @@ def find_cycle(start: UUID) -> Script[list[UUID]]:
 
 
 def path_back(start: UUID, edges: dict[UUID, list[UUID]]) -> list[UUID]:
-    """Search depth first from `start` for a path back to it."""
+    """Return a path from `start` back to `start`, found by a depth-first search, or an empty list."""
     stack: list[list[UUID]] = [[start]]
     visited: set[UUID] = set()
     while stack:
@@ -177,31 +180,36 @@ def set_state(job: UUID, state: str, now: Instant) -> Script[None]:
 
 
 def delete(job: UUID, ending: str | None, now: Instant) -> Script[None]:
-    """Delete a locked job, and store its state and the part of its executions still to be ended."""
+    """Mark a locked job as deleted, and store its former state.
+
+    `ending` says which of its executions still have to be ended: pending, running or all.
+    """
     yield Fetch(DELETE, (job, ending, now))
 
 
 def restore(job: UUID, now: Instant) -> Script[str]:
-    """Restore a locked job to the state before its deletion, and return that state; no more of its executions are
-    ended.
+    """Restore a locked job to the state before its deletion, and return that state.
+
+    Executions that the deletion has not ended yet are no longer ended.
     """
     rows = yield Fetch(RESTORE, (job, now))
     return str(rows[0][0])
 
 
 def name_taken(namespace: int, name: str, besides: UUID) -> Script[UUID | None]:
+    """Return the job other than `besides` that has a name, or None."""
     rows = yield Fetch(TAKEN, (namespace, name, besides))
     return rows[0][0] if rows else None
 
 
 def by_id(job: UUID, namespace: int) -> Script[StoredJob | None]:
-    """Return a job by its id, deleted ones included."""
+    """Return a job by its id, also if it is deleted."""
     rows = yield Fetch(BY_ID, (job, namespace))
     return stored(rows[0]) if rows else None
 
 
 def by_name(namespace: int, name: str) -> Script[StoredJob | None]:
-    """Return the job that has a name now."""
+    """Return the job with a name, unless it is deleted."""
     rows = yield Fetch(BY_NAME, (namespace, name))
     return stored(rows[0]) if rows else None
 
@@ -231,7 +239,10 @@ def _version(row: Row) -> JobVersion:
 
 
 def definitions(wanted: Sequence[tuple[UUID, int]]) -> Script[dict[tuple[UUID, int], bytes]]:
-    """Return specs as stored, by job and version: they are immutable, so they may be cached and sent on undecoded."""
+    """Return definitions as stored JSON, by job and version.
+
+    A version never changes, so the caller may cache them. They are sent to workers without being decoded.
+    """
     columns: Columns = (("job", "uuid"), ("version", "int"))
     rows = yield ForEach(DEFINITIONS, columns, list(wanted))
     return {(job, version): spec.encode() for job, version, spec in rows}

@@ -1,7 +1,8 @@
 """Jobs that workflows own for their steps, and the jobs that a workflow runs.
 
-A change of a workflow, or of a job from which an owned job was made, holds the lock of the namespace's dependencies. So
-the data read under the lock is still true when it is written.
+A workflow owns a job for each step with options of its own. Such a job may be a copy of another job, its base. Each
+change of a workflow or of a base holds the lock of the namespace's dependencies, so that data that is read under the
+lock stays true until the commit.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -39,8 +40,8 @@ DELETE_ALL = Statement(
     "UPDATE jobs SET state = 'deleted', deleted_from = state, updated_at = $2, deleted_at = $2"
     " WHERE owner = $1 AND state <> 'deleted'",
 )
-# Jobs that were deleted with their workflow. A job that an edit removed before has no `deleted_from`, and stays
-# deleted.
+# Restore the jobs that were deleted together with their workflow. Jobs that an earlier edit of the workflow removed
+# have no `deleted_from`, and stay deleted.
 RESTORE_ALL = Statement(
     "restore_owned_jobs",
     "UPDATE jobs SET state = deleted_from, deleted_from = NULL, updated_at = $2, deleted_at = NULL"
@@ -89,8 +90,8 @@ class OwnedJob(Struct, frozen=True, kw_only=True):
     name: str
     version: int
     spec: Spec
-    base: UUID | None  # the job that it was made from
-    own: dict[str, Any]  # the fields that the step overrides
+    base: UUID | None  # the job of which it is a copy
+    own: dict[str, Any]  # the fields of the definition that the step overrides
     queue: int
     lane: int
 
@@ -117,12 +118,12 @@ def of_owners(owners: Collection[UUID]) -> Script[list[OwnedJob]]:
 
 
 def copies_of(job: UUID) -> Script[list[OwnedJob]]:
-    """Return the owned jobs that were made from a job."""
+    """Return the owned jobs that are copies of a job."""
     return [_owned(row) for row in (yield Fetch(COPIES, (job,)))]
 
 
 def specs_to_restore(job: UUID) -> Script[list[Spec]]:
-    """Return the specs of jobs that were deleted with a workflow and would be restored with it."""
+    """Return the definitions of the jobs that were deleted with a workflow and would be restored with it."""
     return [msgspec.json.decode(row[0], type=Spec) for row in (yield Fetch(GONE_WITH, (job,)))]
 
 
@@ -135,7 +136,7 @@ def _owned(row: Row) -> OwnedJob:
 
 
 def states_of(jobs: Collection[UUID]) -> Script[dict[UUID, tuple[int, str]]]:
-    """Return the present versions and states of jobs."""
+    """Return the current versions and states of jobs."""
     return {job: (version, state) for job, version, state in (yield Among(STANDING, sorted(jobs)))} if jobs else {}
 
 
@@ -161,7 +162,7 @@ def _text(value: object) -> str:
 
 
 def delete(jobs: Iterable[UUID], now: Instant) -> Script[None]:
-    """Delete owned jobs for good; their running executions go on."""
+    """Delete owned jobs for good; their running executions continue."""
     rows = [(job, now) for job in sorted(jobs)]
     if rows:
         yield ForEach(DELETE, (("id", "uuid"), ("at", "bigint")), rows)
@@ -178,7 +179,7 @@ def restore_all(owner: UUID, now: Instant) -> Script[None]:
 
 
 def use(uses: Mapping[UUID, Collection[UUID]], gone: Collection[UUID] = ()) -> Script[None]:
-    """Set the jobs that workflows run; workflows in `gone` run none."""
+    """Replace the record of the jobs that each workflow runs. Workflows in `gone` run none."""
     known = sorted({*uses, *gone})
     if not known:
         return
@@ -189,12 +190,12 @@ def use(uses: Mapping[UUID, Collection[UUID]], gone: Collection[UUID] = ()) -> S
 
 
 def users(job: UUID) -> Script[list[str]]:
-    """Return the names of other workflows that run a job."""
+    """Return the names of up to 100 other workflows that run a job."""
     return [row[0] for row in (yield Fetch(USERS, (job,)))]
 
 
 def find_cycle(job: UUID) -> Script[list[UUID]]:
-    """Return a path from a workflow through the workflows that it runs back to itself; empty if there is none."""
+    """Return a path from a workflow back to itself, through workflows that it runs; empty if there is none."""
     edges: dict[UUID, list[UUID]] = {}
     for user, used in (yield Fetch(BELOW, (job,))):
         edges.setdefault(user, []).append(used)
@@ -202,7 +203,7 @@ def find_cycle(job: UUID) -> Script[list[UUID]]:
 
 
 class JobOwner(Struct, frozen=True):
-    """The workflow that owns a job, and the job that it was made from."""
+    """The workflow that owns a job (`owner`, with its name), and the job of which the owned job is a copy."""
 
     owner: UUID
     name: str

@@ -1,6 +1,7 @@
 """Rollouts under way: the versions of a job between which new executions are distributed.
 
-A job's row has the number of its rollout: code that chose a version by another number chooses again.
+A job's row has the number of its rollout under way. A transaction that finds another number there than the one by which
+a version was chosen has the version chosen again.
 """
 
 from collections.abc import Collection
@@ -26,7 +27,7 @@ _read_spec = msgspec.json.Decoder(Spec).decode
 
 
 class RolloutArm(msgspec.Struct, frozen=True):
-    """A version of a job, with its queue and lane."""
+    """A version of a job to which a rollout sends executions, with its queue and lane."""
 
     spec: Spec
     queue: int
@@ -41,7 +42,7 @@ def _rollout(row: Row) -> Rollout:
 
 
 def newest(job: UUID) -> Script[Rollout | None]:
-    """Return a job's newest rollout, under way or not."""
+    """Return a job's newest rollout, which may have ended."""
     rows = yield Fetch(NEWEST, (job,))
     return _rollout(rows[0]) if rows else None
 

@@ -1,6 +1,6 @@
 """Tables: one portable definition for both databases.
 
-Instants are microseconds in BIGINT, JSON is TEXT, ids are native UUIDs on PostgreSQL and 16 bytes on SQLite. Only
-`store/` imports this. A change here needs a revision that makes it (CONTRIBUTING.md). Revisions also make what a single
-database needs: default partitions, an index and a view.
+Instants and durations are microseconds in BIGINT, JSON is TEXT, ids are native UUIDs on PostgreSQL and 16 bytes on
+SQLite. Only `store/` and the tables of features import this. A change here needs an Alembic revision (CONTRIBUTING.md).
+Revisions also create objects that only one of the databases needs: default partitions, an index and a view.
 """

@@ -1,10 +1,10 @@
-"""Limits with their sequences and rates, circuit breakers, holds, and quotas with their usage."""
+"""Tables of limits with their sequences and rates, circuit breakers, holds, and quotas with their usage."""
 
 from sqlalchemy import Index
 
 from horae.store.schema.columns import BIG, BOOL, BYTEWISE, ID, INT, TEXT, col, key, opt, partial, table
 
-# The order of a sequence: a parcel takes its place when it is submitted, under the key's lock.
+# The order of the parcels in a sequence. A parcel gets its ticket when it is submitted, under the lock of the key.
 tickets = table(
     "tickets",
     key("key", BYTEWISE),
@@ -14,9 +14,10 @@ tickets = table(
     small=True,
 )
 
+# The state of each rate: the instant at which the next start would be exactly on schedule (model/admission/rate.py).
 rates = table("rates", key("name", TEXT), col("pace", BIG), small=True)
 
-# One row for each job, queue or namespace with a limit; it names one of the three.
+# One row for each job, queue or namespace with a limit; only one of these three columns is set.
 limits = table(
     "limits",
     key("name", TEXT),
@@ -24,7 +25,8 @@ limits = table(
     opt("queue", INT),
     opt("namespace", INT),
     col("spec", TEXT),
-    col("ready", BOOL, "false"),  # whether all executions running under it are marked
+    # whether all running slices under this limit have the flag LIMITED, by which they are counted
+    col("ready", BOOL, "false"),
     partial("limits_job", "job", where="job IS NOT NULL", unique=True),
     partial("limits_queue", "queue", where="queue IS NOT NULL", unique=True),
     partial("limits_namespace", "namespace", where="namespace IS NOT NULL", unique=True),
@@ -32,25 +34,26 @@ limits = table(
 )
 
 
-# A circuit that never opened has no row; it is closed.
+# A circuit without a row is closed and has never been open.
 circuits = table(
     "circuits",
     key("job", ID),
     key("key", TEXT),  # empty for the circuit of the whole job
     col("state", TEXT),  # closed, open or half-open
-    col("era", INT),  # grows with every change
+    col("era", INT),  # grows with every change of the state
     col("since", BIG),
-    opt("until_at", BIG),  # when an open circuit is tried again; NULL: only by a user
+    opt("until_at", BIG),  # when an open circuit becomes half-open; NULL if only a user closes it
     col("forced", BOOL),
     col("cause", TEXT),
     col("changed_by", TEXT),  # the user; empty for automatic changes
     col("probes", TEXT),  # a JSON list of the executions that may run while it is half-open
-    # For the query of every claim of such jobs: rows of closed circuits are not in this index.
+    # Every claim of jobs with circuits queries this index; it has no rows of closed circuits.
     partial("circuits_shut", "job", "key", where="state <> 'closed'"),
     small=True,
 )
 
-# Each server adds to its own rows; `bucket` is the start of a part of a window.
+# The attempts that a circuit has counted. Each server adds to rows of its own. A row counts the attempts that ended in
+# one part of the circuit's time window; `bucket` is the start of this part.
 circuit_counts = table(
     "circuit_counts",
     key("job", ID),
@@ -64,6 +67,7 @@ circuit_counts = table(
     small=True,
 )
 
+# The log of the changes of circuits.
 circuit_changes = table(
     "circuit_changes",
     key("job", ID),
@@ -85,15 +89,15 @@ holds = table(
     col("namespace", INT),
     opt("queue", INT),  # NULL for every queue of the namespace
     opt("calendar", TEXT),  # for a maintenance window; NULL for a hold that a user opened
-    col("from_at", BIG),  # 0: from its opening, whatever clocks say
-    opt("until_at", BIG),  # for a window: the end of its present or next opening; NULL when there is none
+    col("from_at", BIG),  # 0: it holds at once, even if the servers' clocks differ
+    opt("until_at", BIG),  # for a window: the end of its current or next period; NULL if there is none
     col("drain", BOOL),
     col("reason", TEXT),
     col("created_at", BIG),
     col("created_by", TEXT),
     opt("ended_at", BIG),
-    opt("ended_by", TEXT),  # the user who released it; NULL when its time was over
-    # For the query of every claim: rows of ended holds are not in this index.
+    opt("ended_by", TEXT),  # the user who released it; NULL if it ended by itself
+    # Every claim queries this index; it has no rows of ended holds.
     partial("holds_open", "namespace", where="ended_at IS NULL"),
     small=True,
 )
@@ -101,7 +105,7 @@ holds = table(
 
 quotas = table("quotas", key("namespace", INT), col("spec", TEXT), col("updated_at", BIG), small=True)
 
-# One row per server, so that no row is shared.
+# The use of each namespace by UTC day. Each server adds to rows of its own, so that servers do not wait for each other.
 usage_days = table(
     "usage_days",
     key("namespace", INT),

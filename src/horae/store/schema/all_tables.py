@@ -1,6 +1,4 @@
-"""Imports of all modules with tables, also those of features that are switched off, so that `metadata` has
-all tables.
-"""
+"""Import all modules that define tables, so that `metadata` has all of them, also those of disabled features."""
 
 from importlib import import_module
 

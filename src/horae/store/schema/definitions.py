@@ -1,18 +1,19 @@
-"""Definitions: namespaces, queues, lanes, versions of jobs, calendars, triggers and the ledgers of their fires."""
+"""Tables of definitions: namespaces, queues, lanes, jobs, calendars, triggers, and the ledgers of their fires."""
 
 from sqlalchemy import Index
 
 from horae.store.schema.columns import BIG, BOOL, FLOAT, ID, INT, TEXT, col, counted, key, opt, partial, table
 
+# Facts about the whole store, such as its epoch and its installation.
 store = table("store", key("key", TEXT), col("value", TEXT), small=True)
 
-# A deleted namespace keeps its row: its id is never reused, so remaining rows with it stay unambiguous.
+# A deleted namespace keeps its row, so that its id is never reused and other rows with this id stay unambiguous.
 namespaces = table(
     "namespaces",
     counted("id"),
     col("name", TEXT),
     col("weight", FLOAT, "1"),
-    opt("policy", TEXT),  # the default for its queues
+    opt("policy", TEXT),  # the default policy of its queues
     col("spec", TEXT, "'{}'"),  # all other settings
     col("state", TEXT, "'active'"),  # active, erasing or deleted
     col("created_at", BIG),
@@ -30,7 +31,7 @@ queues = table(
     col("state", TEXT, "'active'"),
     col("is_default", BOOL, "false"),  # true for at most one queue of a namespace
     col("revision", INT, "1"),  # grows with each change
-    col("ranked", INT, "1"),  # the revision by whose policy the queued executions were last ranked
+    col("ranked", INT, "1"),  # the revision whose policy was last used to rank all queued executions
     col("created_at", BIG),
     Index("queues_name", "namespace", "name", unique=True),
 )
@@ -42,7 +43,7 @@ lanes = table(
     col("queue", INT),
     col("needs", TEXT),
     col("share", TEXT, "''"),
-    col("used_at", BIG, "0"),  # the approximate time of its last use; 0 for lanes that stay
+    col("used_at", BIG, "0"),  # the approximate time of its last use; 0 for lanes that are never deleted
     Index("lanes_identity", "queue", "needs", "share", unique=True),
 )
 
@@ -57,12 +58,12 @@ jobs = table(
     col("updated_at", BIG),
     opt("deleted_at", BIG),
     opt("deleted_from", TEXT),  # the state to which a restoration returns
-    opt("ending", TEXT),  # executions that a deletion still has to end: pending, running or all
-    opt("owner", ID),  # the workflow that owns it for one of its steps
-    opt("base", ID),  # the job that it was made from; `own` has the fields that the step overrides
-    opt("own", TEXT),
+    opt("ending", TEXT),  # the executions that a deletion still has to end: pending, running or all
+    opt("owner", ID),  # the workflow that owns this job for one of its steps
+    opt("base", ID),  # the job of which an owned job is a copy
+    opt("own", TEXT),  # the fields that an owned job's step overrides
     opt("rollout", INT),  # the number of the rollout under way
-    col("words", TEXT, "''"),  # the text for searches
+    col("words", TEXT, "''"),  # the text that searches look into: name, description and tags in lower case
     partial("jobs_ending", "id", where="ending IS NOT NULL"),
     partial("jobs_paused", "namespace", "name", "id", where="state = 'paused'"),
     partial("jobs_deleted", "namespace", "name", "id", where="state = 'deleted'"),
@@ -78,15 +79,16 @@ uses = table(
     Index("uses_used", "used"),
 )
 
+# The pause of a job's triggers after consecutive failures, or of the whole job. Failures are counted from history.
 streaks = table(
     "streaks",
     key("job", ID),
-    col("since", BIG),  # failures before this do not count
-    opt("paused_at", BIG),  # when its triggers were paused because of the following failures
-    opt("failures", INT),
-    opt("execution", ID),
-    opt("triggers", TEXT),
-    opt("reason", TEXT),  # the reason of a pause of the whole job, if not for failures
+    col("since", BIG),  # failures before this instant do not count
+    opt("paused_at", BIG),  # when the triggers or the job were paused; NULL if they are not
+    opt("failures", INT),  # the number of consecutive failures that led to the pause
+    opt("execution", ID),  # the last failed execution
+    opt("triggers", TEXT),  # the triggers that were paused
+    opt("reason", TEXT),  # why the whole job was paused, if not because of failures
     small=True,
 )
 
@@ -100,12 +102,12 @@ job_versions = table(
     col("created_at", BIG),
 )
 
-# The newest rollout of each job. A job's row also has the number of its rollout under way, because code that chooses
+# The newest rollout of each job. The number of a rollout under way is also in the job's row, because code that chooses
 # a version reads that row anyway.
 rollouts = table(
     "rollouts",
     key("job", ID),
-    col("number", INT),  # grows with each change
+    col("number", INT),  # grows with each change of the rollout
     col("state", TEXT),  # on, promoted or aborted
     col("plan", TEXT),
     col("since", BIG),
@@ -135,12 +137,15 @@ dependencies = table(
     key("job", ID),
     key("upstream", ID),
     col("condition", TEXT, "'success'"),
-    col("unused", INT, "0"),  # unused ends of the upstream that met the condition, without an interval
-    opt("execution", ID),  # the newest of these ends
+    # how many ends of executions of the upstream job meet the condition and were not used for a start yet; ends of
+    # executions with an interval are not counted here
+    col("unused", INT, "0"),
+    opt("execution", ID),  # the newest execution with such an end
 )
 Index("ix_dependencies_upstream", dependencies.c.upstream)
 
-# Locked by transactions that decide whether a dependent may start, or change its dependencies.
+# One row for each job with dependencies. A transaction locks it to decide whether the job may start, or to change its
+# dependencies.
 dependents = table("dependents", key("job", ID), small=True)
 
 triggers = table(
@@ -152,19 +157,20 @@ triggers = table(
     col("version", INT),
     col("definition", TEXT),
     col("rules", TEXT),
-    opt("params", TEXT),  # added to the params of the job; may contain templates
+    opt("params", TEXT),  # params of the trigger's executions, merged over the job's; may contain templates
     opt("event", TEXT),  # the name of the event for an event trigger
     col("state", TEXT),  # active, paused or ended
     col("valid_from", BIG),
     opt("valid_to", BIG),
-    opt("ended_from", TEXT),  # the last state before the end; `fired` has the number of fires; both are restored
-    opt("fired", INT),
+    opt("ended_from", TEXT),  # the last state before the end, to which a restoration returns
+    opt("fired", INT),  # the number of fires at the end, to which a restoration returns
     col("created_at", BIG),
     Index("triggers_job", "job", "name"),
     partial("triggers_ended", "valid_to", where="state = 'ended'"),
     partial("triggers_event", "namespace", "event", where="event IS NOT NULL AND state <> 'ended'"),
 )
 
+# The state of each active or paused trigger: when it fires next, and the instant through which its fires were decided.
 timers = table(
     "timers",
     key("trigger_id", ID),
@@ -174,16 +180,18 @@ timers = table(
     col("decided_through", BIG),
     opt("last_execution", ID),
     col("fired", INT, "0"),
-    opt("moved_to", BIG),  # the target of the last fire that a calendar moved
-    opt("trouble", TEXT),  # the reason why it could not be decided at the last try
-    # With the id, so that a scan of many timers due at one instant starts after the advanced ones.
+    opt("moved_to", BIG),  # the instant to which a calendar moved the trigger's last fire
+    opt("trouble", TEXT),  # why the next fire could not be computed at the last try
+    # The id is in this index so that a scan of many timers due at one instant can start after those already advanced.
     Index("timers_next_fire_at", "next_fire_at", "trigger_id"),
     partial("timers_trouble", "trigger_id", where="trouble IS NOT NULL"),
     small=True,
-    # A scan of due timers skips dead entries of advanced ones that are not vacuumed yet: at most a fiftieth
+    # A scan of due timers has to skip the dead rows of advanced timers until they are vacuumed. This setting limits
+    # dead rows to a fiftieth of the table.
     storage={"autovacuum_vacuum_scale_factor": 0.02, "autovacuum_vacuum_threshold": 5000},
 )
 
+# The ledger: one row for each fire, or for each range of fires (`first` to `last`) with the same disposition.
 fires = table(
     "fires",
     key("trigger_id", ID),
@@ -194,7 +202,7 @@ fires = table(
     opt("execution", ID),
     col("decided_at", BIG),
     Index("fires_last", "last"),
-    # Rows decided more than a day after their fires: their retention counts from the decision.
+    # Rows that were decided more than a day after their fires; their retention counts from the decision.
     partial("fires_late", "decided_at", where="decided_at > last + 86400000000"),
     small=True,
     by="last",
@@ -215,7 +223,7 @@ event_fires = table(
     small=True,
 )
 
-# The progress of a trigger that watches a location.
+# The progress of a trigger that watches a folder or a bucket.
 watches = table(
     "watches",
     key("id", ID),
@@ -224,11 +232,11 @@ watches = table(
     col("namespace", INT),
     col("began_at", BIG),
     col("next_poll_at", BIG),
-    col("polled_at", BIG, "0"),  # the start of the present or last scan; only the server that began it may write
-    col("ready", BOOL, "false"),  # whether the initial contents are recorded
-    col("counted_at", BIG, "0"),  # when all recorded objects were last seen
+    col("polled_at", BIG, "0"),  # the start of the latest scan; only the server that began this scan may write
+    col("ready", BOOL, "false"),  # whether the first scan has ended, which records the initial contents without firing
+    col("counted_at", BIG, "0"),  # when a scan last recorded for each object that it still exists
     col("objects", INT, "0"),
-    opt("trouble", TEXT),  # the reason why it could not be scanned
+    opt("trouble", TEXT),  # why the location could not be scanned
     Index("watches_next_poll_at", "next_poll_at"),
     Index("watches_trigger", "trigger_id"),
 )
@@ -241,17 +249,17 @@ calendars = table(
     col("definition", TEXT),
     col("description", TEXT, "''"),
     col("valid_from", BIG),
-    opt("valid_to", BIG),  # the start of the next version, or the deletion
+    opt("valid_to", BIG),  # when the next version began or the calendar was deleted
     partial("calendars_present", "namespace", "name", where="valid_to IS NULL", unique=True),
 )
 
-# Live triggers by calendar, so that a change of a calendar finds the timers to decide anew.
+# Triggers that use a calendar and have not ended, so that a change of the calendar finds the timers to compute again.
 calendar_triggers = table(
     "calendar_triggers",
     key("namespace", INT),
     key("calendar", TEXT),
     key("trigger_id", ID),
-    col("outside", TEXT),  # the treatment of fires while the calendar is closed
+    col("outside", TEXT),  # how fires are treated while the calendar is closed
     Index("calendar_triggers_trigger", "trigger_id"),
     small=True,
 )

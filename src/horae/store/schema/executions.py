@@ -1,4 +1,7 @@
-"""Executions: parcels, the four shelves, signals, deduplication, and other rows that belong to an execution."""
+"""Tables of executions: parcels, the four shelves, and all rows that belong to a parcel, an execution or a join.
+
+Columns that are explained nowhere here have the name and the meaning of a field in `horae.model.executions`.
+"""
 
 from typing import Any
 
@@ -24,7 +27,7 @@ from horae.store.schema.columns import (
 
 
 def _slice() -> list[Column[Any]]:
-    """Return the columns of a slice, the same on every shelf."""
+    """Return the columns of a slice that all shelves have: items `lo` to `hi - 1` of a parcel, with their counters."""
     return [
         key("parcel", ID),
         key("lo", INT),
@@ -49,17 +52,15 @@ parcels = table(
     col("priority", SMALL),
     opt("deadline", BIG),
     col("due_at", BIG),
-    opt("keys", TEXT),
-    opt("parent", ID),
-    col("delivery", SMALL),
-    col("n", INT),
-    col("ends", BYTES),
-    col("items", BYTES),
+    opt("keys", TEXT),  # JSON of the EnvelopeKeys: limits, a sequence, a trigger's turn, ...
+    opt("parent", ID),  # the execution that submitted these or of which they are steps
+    col("delivery", SMALL),  # 0: at least once, 1: at most once
+    col("n", INT),  # the number of items
+    col("ends", BYTES),  # the end of each item in `items`
+    col("items", BYTES),  # the params of the items, one after another
     opt("extras", BYTES),
     col("submitted_at", BIG),
-    partial(
-        "parcels_parent", "parent", "id", where="parent IS NOT NULL"
-    ),  # executions submitted by executions, and steps
+    partial("parcels_parent", "parent", "id", where="parent IS NOT NULL"),
     partial("parcels_deadline", "deadline", "id", where="deadline IS NOT NULL"),
     by="id",
 )
@@ -79,9 +80,8 @@ waiting = table(
     partial("waiting_woken", "gate", where="gate IS NOT NULL AND wake_at IS NOT NULL"),
     partial("waiting_circuit", "gate", where="reason = 'circuit'"),
     partial("waiting_turn", "gate", where="reason = 'overlap'"),
-    partial(
-        "waiting_begun", "parcel", "lo", where="reason IN ('children', 'signal', 'sleep')"
-    ),  # these read as running
+    # Executions that have begun and are suspended; users see them as running.
+    partial("waiting_begun", "parcel", "lo", where="reason IN ('children', 'signal', 'sleep')"),
     partial("waiting_limited", "queue", where="(flags & 2) <> 0"),
     Index("waiting_job", "job", "reason"),
     Index("waiting_queue", "queue"),  # to count the waiting executions of a bounded queue
@@ -120,9 +120,9 @@ running = table(
     col("queued_at", BIG),
     col("granted_at", BIG),
     opt("started_at", BIG),
-    # In the order of the shelf: a rescue reads one session's slices in batches.
+    # A rescue reads the slices of one session in batches, in this order.
     Index("running_session", "session", "parcel", "lo"),
-    # For counting the use of limits; slices without a limit are in none of these indexes.
+    # These indexes serve to count the use of limits. They have only slices with the flag LIMITED.
     partial("running_limited_job", "job", where="(flags & 2) <> 0"),
     partial("running_limited_queue", "queue", where="(flags & 2) <> 0"),
     partial("running_limited_namespace", "namespace", where="(flags & 2) <> 0"),
@@ -147,11 +147,12 @@ history = table(
     opt("error", TEXT),
     col("flags", SMALL, "0"),
     Index("history_job", "job", "parcel"),
-    # For searches of unsuccessful executions by state, in a namespace, or of a job that ran a million times and
-    # failed twice. Successful executions cost nothing here.
+    # These indexes find unsuccessful executions by state, in a namespace or of a job, even if the job ran a million
+    # times and failed twice. Successful executions are not in them and so cost nothing.
     partial("history_rare", "namespace", "state", "parcel", "lo", where="state <> 'success'"),
     partial("history_rare_job", "job", "state", "parcel", "lo", where="state <> 'success'"),
-    # So lists of a small namespace do not scan the rows of large ones; the first, often only, namespace costs nothing.
+    # With this index, lists of a small namespace do not scan the rows of large ones. The first namespace, which is
+    # often the only one, is not in it and so costs nothing.
     partial("history_tenant", "namespace", "parcel", "lo", where="namespace <> 1"),
     by="parcel",
 )
@@ -173,6 +174,7 @@ attempts = table(
     by="parcel",
 )
 
+# One row for each stored piece of the log of an item's attempt.
 logs = table(
     "logs",
     key("parcel", ID),
@@ -180,10 +182,11 @@ logs = table(
     key("attempt", INT),
     key("seq", INT),
     col("count", INT),
-    col("base", BIG),  # lines of earlier attempts: a line's number is base + seq + 1, and never changes
-    col("upto", BIG),  # bytes of the execution's lines up to and including these
-    opt("left_lines", INT),  # lines that the worker left out before these, over the limit
-    opt("left_bytes", BIG),
+    # the number of lines of earlier attempts; the first line of this row has the number base + seq + 1, which is final
+    col("base", BIG),
+    col("upto", BIG),  # the size in bytes of all lines of the execution up to and including these
+    opt("left_lines", INT),  # the number of lines that the worker dropped before these, because of a limit
+    opt("left_bytes", BIG),  # the size of these dropped lines
     col("lines", BYTES),
     partial("logs_cut", "parcel", "item", where="left_lines IS NOT NULL"),
     by="parcel",
@@ -194,12 +197,13 @@ progress = table(
     key("parcel", ID),
     key("item", INT),
     col("attempt", INT),
-    opt("percent", FLOAT),  # NULL: only a sign of life
+    opt("percent", FLOAT),  # NULL for a heartbeat without progress
     col("message", TEXT),
     col("at", BIG),
     small=True,
 )
 
+# Dead letters (failed executions) that users retried or discarded; `execution` is the new one of a retry.
 marks = table(
     "marks",
     key("parcel", ID),
@@ -210,6 +214,7 @@ marks = table(
     small=True,
 )
 
+# Requests to the sessions that hold running items, such as cancellations.
 requests = table(
     "requests",
     key("parcel", ID),
@@ -217,7 +222,7 @@ requests = table(
     col("attempt", INT),
     key("kind", TEXT),
     col("session", ID),
-    col("reason", TEXT),  # the reason given with the request
+    col("reason", TEXT),  # the reason that the requester gave
     col("created_at", BIG),
     Index("requests_session", "session"),
     small=True,
@@ -227,7 +232,7 @@ requests = table(
 timeouts = table(
     "timeouts",
     key("parcel", ID),
-    col("at", BIG),  # the earliest time at which an execution of it may be over its limit
+    col("at", BIG),  # the earliest time at which an execution of the parcel can exceed its limit
     col("due_at", BIG),
     opt("queue_for", BIG),
     opt("total_for", BIG),
@@ -236,6 +241,7 @@ timeouts = table(
     storage=BUSY,
 )
 
+# The parcels that hold the key of a limit or of a sequence, or the turn of a trigger.
 holders = table("holders", key("key", BYTEWISE), key("parcel", ID), key("lo", INT), small=True)
 
 unique_keys = table(
@@ -277,13 +283,14 @@ blobs = table("blobs", key("parcel", ID), key("item", INT), col("content", BYTES
 joins = table(
     "joins",
     key("dependent", ID),
-    key("step", TEXT),  # empty for the job's own join; the waiting execution, when several wait for one interval
+    # empty for the join of the job itself; else the id of a waiting execution: several may wait for one interval
+    key("step", TEXT),
     key("interval_start", BIG),  # -1 without an interval
     opt("interval_end", BIG),
     col("state", TEXT),  # open, started, skipped or ended
-    opt("execution", ID),  # the execution that was started or waits
-    opt("deadline", BIG),  # the end of the wait
-    opt("wake_at", BIG),  # when a server has to check it, even if no upstream ends
+    opt("execution", ID),  # the execution that the join started, or that waits for it
+    opt("deadline", BIG),  # when the wait for the upstreams ends
+    opt("wake_at", BIG),  # when a server has to check the join even if no upstream has ended
     col("made_at", BIG),
     partial("joins_wake_at", "wake_at", where="wake_at IS NOT NULL"),
     partial("joins_open", "dependent", "interval_start", "step", where="state = 'open'"),
@@ -291,20 +298,21 @@ joins = table(
     small=True,
 )
 
+# The ended upstreams of a join.
 join_parts = table(
     "join_parts",
     key("dependent", ID),
     key("step", TEXT),
     key("interval_start", BIG),
     key("upstream", ID),
-    col("met", BOOL),
+    col("met", BOOL),  # whether this end meets the condition of the dependency
     col("state", TEXT),  # the final state of the upstream's execution
     col("execution", ID),
     col("at", BIG),
     small=True,
 )
 
-# Starts and skips by dependencies, at the instant of the decision: there is no nominal instant.
+# Starts and skips that dependencies led to. `at` is the instant of the decision, because there is no nominal time.
 dependency_fires = table(
     "dependency_fires",
     key("at", BIG),
@@ -317,6 +325,7 @@ dependency_fires = table(
 )
 
 
+# The keys of unique, debounced, batched and cached jobs, each with the execution that answers further submissions.
 meetings = table(
     "meetings",
     key("job", ID),
@@ -324,21 +333,21 @@ meetings = table(
     key("key", TEXT),
     col("execution", ID),
     col("opened_at", BIG),
-    opt("until", BIG),  # for a key with a period; others hold as long as the state of their execution requires
+    opt("until", BIG),  # the end of the key's period; NULL if the key depends on the state of its execution instead
     opt("span", BIG),  # how long a result is cached
-    col("count", INT),  # submissions that this execution stands for
+    col("count", INT),  # the number of submissions that this execution answers
     partial("meetings_until", "until", where="until IS NOT NULL"),
     small=True,
 )
 
 
-# One row for each waiting step of a durable execution, or of the workflow that this execution runs.
+# One row for each step that waits for a signal, in a durable execution or in the workflow that an execution runs.
 awaits = table(
     "awaits",
     key("parcel", ID),
     key("item", INT),
     key("step", TEXT),
-    col("name", TEXT),  # the signal's name
+    col("name", TEXT),  # the name of the signal
     opt("filter", TEXT),
     opt("deadline", BIG),
     col("at", BIG),

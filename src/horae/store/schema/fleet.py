@@ -1,4 +1,4 @@
-"""The fleet: sessions, servers with their duties and counts, and the charges and places of queues."""
+"""Tables of the fleet: sessions and servers, duties, the use of fair shares, reservations, and counts of attempts."""
 
 from sqlalchemy import Index
 
@@ -9,20 +9,21 @@ sessions = table(
     key("id", ID),
     col("namespace", INT),
     col("worker", TEXT),
-    col("presence", TEXT),
+    col("presence", TEXT),  # JSON of the worker's registration
     col("capabilities", TEXT),
     col("queues", TEXT),
     col("concurrency", INT),
     col("state", TEXT),
     col("epoch", INT),
-    col("seen", BYTES),
+    col("seen", BYTES),  # the number of the last exchange on each channel
     col("last_seen", BIG),
     col("created_at", BIG),
     opt("ended_at", BIG),
-    opt("api_key", TEXT),  # the id of the key of its registration
+    opt("api_key", TEXT),  # the id of the API key with which the worker registered
     Index("sessions_state", "state", "namespace", "worker"),
     Index("sessions_key", "api_key", "state"),
-    # Half of each page stays free and last_seen has no index, so that heartbeats rewrite rows within their page.
+    # Half of each page stays free and `last_seen` has no index, so that a heartbeat can write the new version of a row
+    # into the same page without changing indexes.
     storage={**BUSY, "autovacuum_vacuum_threshold": 500, "fillfactor": 50},
 )
 
@@ -33,23 +34,25 @@ servers = table(
     col("host", TEXT),
     col("pid", INT),
     col("version", TEXT),
-    col("parts", TEXT),  # the parts that it runs: api, gateway, scheduler
+    col("parts", TEXT),  # the parts of Horae that the server runs: api, gateway, scheduler
     col("started_at", BIG),
     col("last_seen", BIG),
 )
 
+# Leases on work that only one server at a time does.
 duties = table(
     "duties",
     key("name", TEXT),
     opt("holder", ID),
     col("epoch", INT),
     col("until", BIG),
-    opt("problem", TEXT),  # the reason why the duty cannot be done
-    opt("since", BIG),
+    opt("problem", TEXT),  # why the duty cannot be done
+    opt("since", BIG),  # the beginning of this problem
     small=True,
 )
 
-# The weighted use of fair shares: each server adds to its own rows, and the others add up the increases.
+# The weighted use of fair shares. Each server adds to rows of its own, and reads how much the rows of the other servers
+# have grown.
 share_charges = table(
     "share_charges",
     key("queue", INT),
@@ -61,16 +64,17 @@ share_charges = table(
     small=True,
 )
 
+# Sessions that are reserved for a lane, because an execution in it was passed over for too long.
 reservations = table(
     "reservations",
     key("lane", INT),
-    col("session", ID),  # the session that takes from this lane only
+    col("session", ID),  # the session, which takes executions only from this lane
     col("since", BIG),
-    opt("until", BIG),  # for a reservation that was given up: not renewed before this time
+    opt("until", BIG),  # set when the reservation was given up: the lane gets none before this instant
     small=True,
 )
 
-# The last worker of each affinity key.
+# The worker that last ran an execution with an affinity key.
 affinities = table(
     "affinities",
     key("job", ID),
@@ -81,6 +85,7 @@ affinities = table(
     small=True,
 )
 
+# The numbers of ended attempts and executions of each job by minute; each server adds to rows of its own.
 job_minutes = table(
     "job_minutes",
     key("job", ID),

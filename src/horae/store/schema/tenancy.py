@@ -1,4 +1,4 @@
-"""Keys, sign-ins, cookies, and sealed secrets of namespaces."""
+"""Tables of API keys, sign-in codes, enrolments, cookies, and the encrypted secrets of namespaces."""
 
 from horae.store.schema.columns import BIG, BYTES, INT, TEXT, col, key, opt, table
 
@@ -13,14 +13,16 @@ keys = table(
     opt("expires_at", BIG),
     opt("last_used_at", BIG),
     opt("revoked_at", BIG),
-    col("permissions", TEXT),  # this and the next two columns are JSON lists
+    col("permissions", TEXT),  # permissions, queues and jobs are JSON lists
     col("queues", TEXT),
     col("jobs", TEXT),
-    opt("made_by", TEXT),  # the key that made it; the key of a browser ends with the key of its sign-in link
-    opt("replaced_by", TEXT),  # its successor after a rotation; it ends with their overlap
-    opt("rate", TEXT),  # the limit of its requests
+    # the key that created this one; a browser's key ends when the key that created its sign-in link ends
+    opt("made_by", TEXT),
+    opt("replaced_by", TEXT),  # the successor after a rotation; both are valid until this key's expires_at
+    opt("rate", TEXT),  # the limit of the rate of requests with this key
 )
 
+# Single-use codes of sign-in links, which a browser exchanges for a cookie.
 sign_in_codes = table(
     "sign_in_codes",
     key("hash", BYTES),
@@ -55,8 +57,8 @@ secrets = table(
     "secrets",
     key("namespace", INT),
     key("name", TEXT),
-    col("version", INT),  # the number of values so far
-    col("sealed", BYTES),
+    col("version", INT),  # how many values the secret has had
+    col("sealed", BYTES),  # the encrypted value
     col("created_at", BIG),
     col("updated_at", BIG),
 )

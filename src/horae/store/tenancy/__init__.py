@@ -1,1 +1,1 @@
-"""Transactions of namespaces, keys, enrolments and secrets."""
+"""Transactions that read and change namespaces, API keys, enrolments and secrets."""

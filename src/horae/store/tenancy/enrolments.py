@@ -1,4 +1,4 @@
-"""Enrolments: single-use tokens that a worker exchanges for a key."""
+"""Enrolments: single-use tokens that a worker exchanges for an API key."""
 
 from horae.env import Instant
 from horae.model.tenancy.keys import KeyGrant, StoredKey
@@ -20,13 +20,16 @@ USE = Statement(
 
 
 def add_enrolment(digest: bytes, grant: KeyGrant, until: Instant, now: Instant) -> Script[None]:
-    """Write the hash of a token, and delete expired ones."""
+    """Write the hash of a token with the rights that it grants, and delete expired tokens."""
     yield Fetch(OLD, (now,))
     yield Fetch(ADD, (digest, *row_of(grant), until))
 
 
 def use(digest: bytes, key_id: str, key: bytes, name: str, now: Instant) -> Script[StoredKey | None]:
-    """Use up a token and write the key that it grants; return None when the token is not valid."""
+    """Delete a token and write the API key for which it is exchanged. Return None if the token is not valid.
+
+    `digest` is the hash of the token, `key` the hash of the new key's secret.
+    """
     rows = yield Fetch(USE, (digest,))
     if not rows or rows[0][-1] <= now:
         return None

@@ -1,6 +1,6 @@
 """The data of features in a namespace, and its deletion with the namespace or by an erasure.
 
-Installed features count, not enabled ones: data that a feature wrote before it was switched off is deleted, too.
+Disabled features are included, so that the data that a feature wrote before it was switched off is deleted, too.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,34 +13,37 @@ from horae.feature import installed, load
 from horae.store.script import Script, Statement
 
 OF_JOBS = "job IN (SELECT id FROM jobs WHERE namespace = $1)"
-Batch = Callable[[int, Instant, int], Script[int]]  # erases up to so many rows of a namespace from before an instant
+# Erases rows of a namespace that are older than an instant, up to a number; returns the number of erased rows.
+Batch = Callable[[int, Instant, int], Script[int]]
 
 
 class PendingWork(NamedTuple):
-    """Work of a namespace beside executions that an erasure refuses or cancels first."""
+    """A kind of work besides executions. An erasure of a namespace is refused while it has such work, or cancels it."""
 
-    noun: str  # "backfill"
-    open: Statement  # the ids of unfinished ones in a namespace from before an instant
-    cancel: Callable[[UUID, int, Instant], Script[object]]
+    noun: str  # such as "backfill"
+    open: Statement  # selects the ids of unfinished work in a namespace that began before an instant
+    cancel: Callable[[UUID, int, Instant], Script[object]]  # by id and namespace, at an instant
 
 
 class Holdings(NamedTuple):
-    """The tables of a feature with data of a namespace. A test fails for a table that neither a feature nor the kernel
-    names.
+    """Statements that end or delete the data of a namespace in the tables of a feature.
+
+    A test fails for a table that is named neither here, for some feature, nor by the kernel.
     """
 
-    ends: tuple[Statement, ...] = ()  # run on deletion, with the namespace's id and the instant
-    drops: tuple[Statement, ...] = ()  # rows that a deletion of the namespace deletes: see `drops`
-    records: tuple[Statement, ...] = ()  # personal data from before an instant: see `records`
-    counted: Mapping[str, Batch] = {}  # the same, counted separately under the table's name
-    rows: tuple[Statement, ...] = ()  # definitions and their rows: see `rows`; erased before the kernel's rows
-    kept: Mapping[str, str] = {}  # tables that stay or are deleted elsewhere, with the reason
+    ends: tuple[Statement, ...] = ()  # run when the namespace is deleted, with its id and the current instant
+    drops: tuple[Statement, ...] = ()  # run when the namespace is deleted; built by the function `drops`
+    records: tuple[Statement, ...] = ()  # erase personal data older than an instant; built by the function `records`
+    counted: Mapping[str, Batch] = {}  # like `records`, but counted separately in the report, under the table's name
+    # erase definitions and their rows at the end of an erasure, before the kernel's rows; built by the function `rows`
+    rows: tuple[Statement, ...] = ()
+    kept: Mapping[str, str] = {}  # tables that stay, or that other code deletes; the value is the reason
     under_way: PendingWork | None = None
 
 
 @cache
 def all_holdings() -> tuple[Holdings, ...]:
-    """Return the holdings of all installed features."""
+    """Return the Holdings of all installed features."""
     return tuple(load(feature.holdings) for feature in installed() if feature.holdings)
 
 
@@ -50,14 +53,18 @@ def drops(*tables: str) -> tuple[Statement, ...]:
 
 
 def records(table: str, keys: str, where: str) -> Statement:
-    """Return a statement that deletes a batch of a namespace's rows from before an instant, and returns a
-    row for each.
+    """Return a statement that deletes a batch of a namespace's rows that are older than an instant.
+
+    It returns one row for each deleted row. Its parameters are the namespace, the instant and the size of the batch.
     """
     return _some(f"erase_some_{table}", table, keys, where, "$3")
 
 
 def rows(table: str, keys: str, where: str) -> Statement:
-    """Return a statement that deletes a batch of a namespace's rows, and returns a row for each."""
+    """Return a statement that deletes a batch of a namespace's rows.
+
+    It returns one row for each deleted row. Its parameters are the namespace and the size of the batch.
+    """
     return _some(f"end_some_{table}", table, keys, where, "$2")
 
 

@@ -1,6 +1,7 @@
 """Credentials: API keys, single-use sign-in codes and browser cookies, all stored as hashes.
 
-Also the stored answers of requests with an Idempotency-Key; submissions store theirs in their own transaction.
+This module also stores the answers of requests with an Idempotency-Key, except those of submissions, which are stored
+in the submission's own transaction.
 """
 
 import msgspec
@@ -31,7 +32,7 @@ REPLACE = Statement(
 )
 ONE = Statement("key", f"SELECT {_KEY} FROM keys WHERE id = $1")
 PAGE = Statement("keys", f"SELECT {_KEY} FROM keys WHERE namespace = $1 AND id > $2 ORDER BY id LIMIT $3")
-# Administrators of the installation: an administrator of one namespace cannot grant access to others.
+# Keys of administrators of the whole installation. An administrator of one namespace cannot grant access to others.
 ADMINS = Statement(
     "admin_keys",
     "SELECT id FROM keys WHERE role = 'admin' AND permissions LIKE '%installation%' AND revoked_at IS NULL"
@@ -52,7 +53,8 @@ REVOKE_BROWSERS = Statement(
     "UPDATE keys SET revoked_at = $2 WHERE id IN (SELECT c.key_id FROM cookies c) AND made_by = $1"
     " AND revoked_at IS NULL",
 )
-# A user of a rotated key may have signed in a browser: its key ends with the overlap, or sooner.
+# Browsers may have signed in by links of a rotated key. Their keys end with the overlap in which both the rotated key
+# and its successor are valid, or sooner.
 END_BROWSERS = Statement(
     "end_browsers_of_key",
     "UPDATE keys SET expires_at = $2 WHERE id IN (SELECT c.key_id FROM cookies c) AND made_by = $1 AND expires_at > $2",
@@ -78,7 +80,7 @@ ADD_COOKIE = Statement(
     "add_cookie", "INSERT INTO cookies (hash, key_id, csrf, created_at, until) VALUES ($1, $2, $3, $4, $5)"
 )
 COOKIE = Statement("cookie", "SELECT key_id, csrf FROM cookies WHERE hash = $1 AND until > $2")
-# The row stays until the sweep deletes it together with its key.
+# The row of an ended cookie stays until the sweeper deletes it together with its key.
 END_COOKIE = Statement("end_cookie", "UPDATE cookies SET until = $2 WHERE hash = $1 AND until > $2 RETURNING key_id")
 REVOKE_ANY = Statement("revoke_key_of_cookie", "UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL")
 FREE = Statement(
@@ -93,7 +95,8 @@ RESERVED = Statement(
     "reserved_idempotency",
     "SELECT body_hash, status, answer FROM idempotency WHERE namespace = $1 AND route = $2 AND key = $3",
 )
-# The reservation's instant guards both: an expired reservation that another request took over is not touched.
+# KEEP and RELEASE compare the instant of the reservation, so that they do not touch the reservation of another request
+# that took over the key after this one had expired.
 KEEP = Statement(
     "keep_idempotency",
     "UPDATE idempotency SET status = $5, answer = $6, until = $7"
@@ -108,13 +111,13 @@ _LIST = msgspec.json.Decoder(tuple[str, ...])
 
 
 class ReservedKey(Struct, frozen=True):
-    """The key was free: run the request, then store its answer or release the key."""
+    """The idempotency key was free. The caller runs the request, and then stores its answer or releases the key."""
 
-    since: Instant
+    since: Instant  # the instant of the reservation, which identifies it
 
 
 class KnownKey(Struct, frozen=True):
-    """The key was used before, with the same body or another; `status` and `answer` are None while its request runs."""
+    """The idempotency key was used before. `status` and `answer` are None while that first request runs."""
 
     same_body: bool
     status: int | None
@@ -122,14 +125,17 @@ class KnownKey(Struct, frozen=True):
 
 
 def add(key: StoredKey) -> Script[None]:
-    """Write a key; a key with the same id is replaced and valid again."""
+    """Write an API key. If a key has the same id, it is replaced and becomes valid again."""
     granted = row_of(key.grant)
     row = (key.id, key.hash, key.name, *granted[:2], key.created_at, key.expires_at, *granted[2:], key.rate)
     yield Fetch(ADD, row)
 
 
 def add_first_admin(key: StoredKey) -> Script[bool]:
-    """Write a key unless an admin key without expiry exists; servers that start together add only one."""
+    """Write an API key of an administrator, unless the installation has one without expiry.
+
+    The lock makes sure that servers that start at the same time write only one.
+    """
     yield Lock(("first-admin-key",))
     if (yield Fetch(ADMINS)):
         return False
@@ -156,7 +162,7 @@ def _stored(row: Row) -> StoredKey:
 
 
 def grant_of(row: Row) -> KeyGrant:
-    """Read the grant of a credential."""
+    """Build the grant of a key, code or token from its columns."""
     permissions, queues, jobs = (_LIST.decode(text) for text in row[2:5])
     return KeyGrant(
         namespace=row[0], role=row[1], permissions=permissions, queues=queues, jobs=jobs, made_by=row[5],
@@ -171,13 +177,14 @@ def row_of(grant: KeyGrant) -> Row:
 
 
 def is_last_admin(key_id: str) -> Script[bool]:
-    """Return whether a key is the only admin key of the installation without expiry."""
+    """Return whether a key is the only valid key of an administrator of the installation that does not expire."""
     return bool((yield Fetch(LAST_ADMIN, (key_id,))))
 
 
 def revoke(namespace: int, key_id: str, now: Instant) -> Script[bool]:
-    """Revoke a key, the browser keys signed in by its links, and its tokens; return False when no valid key
-    is found.
+    """Revoke an API key and what it created: keys of browsers that signed in by its links, unused links, and tokens.
+
+    Return False if the namespace has no such key that is not revoked.
     """
     if not (yield Fetch(REVOKE, (namespace, key_id, now))):
         return False
@@ -188,8 +195,9 @@ def revoke(namespace: int, key_id: str, now: Instant) -> Script[bool]:
 
 
 def rotate(key_id: str, successor: StoredKey, until: Instant, now: Instant) -> Script[bool]:
-    """Write the successor of a key, which ends at an instant, or sooner; return False when it was replaced or has
-    ended.
+    """Write the successor of an API key, and let the old key end at `until` unless it ends sooner.
+
+    Return False if the old key was replaced already, was revoked or has expired.
     """
     if not (yield Fetch(REPLACE, (key_id, successor.id, until, now))):
         return False
@@ -199,12 +207,12 @@ def rotate(key_id: str, successor: StoredKey, until: Instant, now: Instant) -> S
 
 
 def record_use(key_id: str, now: Instant, unless_since: Instant) -> Script[None]:
-    """Record the use of a key, unless one was recorded since an instant."""
+    """Record that a key was used, unless a use after `unless_since` is recorded."""
     yield Fetch(USED, (key_id, now, unless_since))
 
 
 def add_code(digest: bytes, grant: KeyGrant, until: Instant, now: Instant) -> Script[None]:
-    """Write a sign-in code, and delete expired ones."""
+    """Write the hash of a sign-in code with the rights that it grants, and delete expired codes."""
     yield Fetch(OLD_CODES, (now,))
     yield Fetch(ADD_CODE, (digest, *row_of(grant), until))
 
@@ -212,9 +220,10 @@ def add_code(digest: bytes, grant: KeyGrant, until: Instant, now: Instant) -> Sc
 def sign_in(
     code: bytes, key_id: str, cookie: bytes, csrf: str, until: Instant, now: Instant
 ) -> Script[StoredKey | None]:
-    """Use up a sign-in code, and write a key with the grant of its maker, valid only for this cookie.
+    """Delete a sign-in code, and write a key for the browser, with the rights that the code grants.
 
-    Return None when the code is not valid.
+    The key can be used only with this cookie, and expires no later than the key that created the code. Return None if
+    the code is not valid. `code` and `cookie` are hashes.
     """
     rows = yield Fetch(USE_CODE, (code,))
     if not rows or rows[0][0] <= now:
@@ -233,7 +242,7 @@ def sign_in(
 
 
 def key_of_cookie(cookie: bytes, now: Instant) -> Script[tuple[StoredKey, str] | None]:
-    """Return the key of a cookie and its CSRF token."""
+    """Return the key and the CSRF token of a cookie, or None if the cookie is not valid; `cookie` is its hash."""
     rows = yield Fetch(COOKIE, (cookie, now))
     if not rows:
         return None
@@ -242,29 +251,32 @@ def key_of_cookie(cookie: bytes, now: Instant) -> Script[tuple[StoredKey, str] |
 
 
 def sign_out(cookie: bytes, now: Instant) -> Script[None]:
-    """End a cookie and its key."""
+    """End a cookie, and revoke its key."""
     for row in (yield Fetch(END_COOKIE, (cookie, now))):
         yield Fetch(REVOKE_ANY, (row[0], now))
 
 
 def reserve(request: Idempotency, running_until: Instant, now: Instant) -> Script[ReservedKey | KnownKey]:
-    """Reserve an idempotency key, or return the state of the request that has it."""
+    """Reserve an idempotency key, or return the state of the earlier request that has it.
+
+    A reservation without an answer expires at `running_until`.
+    """
     where = (request.namespace, request.route, request.key)
     yield Fetch(FREE, (*where, now))
     if (yield Fetch(RESERVE, (*where, request.body_hash, running_until, now))):
         return ReservedKey(now)
     rows = yield Fetch(RESERVED, where)
-    if not rows:  # released meanwhile: try again
+    if not rows:  # the other request has just released the key, so try to reserve it again
         raise Again
     stored, status, answer = rows[0]
     return KnownKey(bytes(stored) == request.body_hash, status, None if answer is None else bytes(answer))
 
 
 def store_answer(request: Idempotency, reserved: ReservedKey, status: int, answer: bytes) -> Script[None]:
-    """Store the answer of a request with a reserved key."""
+    """Store the answer of a request that reserved its idempotency key."""
     yield Fetch(KEEP, (request.namespace, request.route, request.key, reserved.since, status, answer, request.until))
 
 
 def release(request: Idempotency, reserved: ReservedKey) -> Script[None]:
-    """Release a reserved key, because the request changed nothing."""
+    """Release a reserved idempotency key, because the request changed nothing."""
     yield Fetch(RELEASE, (request.namespace, request.route, request.key, reserved.since))

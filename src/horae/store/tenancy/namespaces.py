@@ -1,8 +1,8 @@
-"""Namespaces: created with their first queue, changed, and deleted once they hold no jobs, executions or workers.
+"""Namespaces: created with a default queue, changed, and deleted if they have no jobs, executions or workers.
 
-A deleted namespace keeps its row, so that its id is never reused for another tenant. Transactions that put lasting data
-into a namespace hold its lock in shared mode; a deletion holds it exclusively, and so finds everything that was put
-there.
+The row of a deleted namespace stays, so that its id is never reused for another tenant. Transactions that add lasting
+data to a namespace hold its lock in shared mode, and a deletion holds it exclusively. So a deletion finds all data that
+was added.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ ADD = Statement(
 SAVE = Statement(
     "save_namespace", "UPDATE namespaces SET weight = $2, policy = $3, spec = $4, updated_at = $5 WHERE id = $1"
 )
-# Also of deleted namespaces: their settings apply to the rest of their data.
+# Deleted namespaces are included, because their retention still applies to their ended executions.
 RETENTIONS = Statement("retentions", "SELECT id, spec FROM namespaces WHERE spec LIKE '%\"retention\"%'")
 ARCHIVED = Statement(
     "archived_namespaces", "SELECT id, spec FROM namespaces WHERE spec LIKE '%\"archive\"%' AND state = 'active'"
@@ -62,13 +62,13 @@ LIMITS = Statement(
 )
 DROPS = drops(
     *("secrets", "quotas", "lanes", "queues", "unique_keys", "idempotency"),
-    *("sign_in_codes", "enrolments"),  # ways to get a key
+    *("sign_in_codes", "enrolments"),  # these could be exchanged for a key
 )
 _read_spec = msgspec.json.Decoder(NamespaceSpec).decode
 
 
 class LiveContents(Struct, frozen=True, kw_only=True):
-    """The contents that keep a namespace from being deleted."""
+    """The numbers of jobs, executions and workers of a namespace, which cannot be deleted while it has any."""
 
     jobs: int
     executions: int
@@ -86,24 +86,24 @@ def _namespace(row: Row) -> Namespace:
 
 
 def all_namespaces() -> Script[list[Namespace]]:
-    """Return all namespaces by name."""
+    """Return all namespaces in the order of their names, without deleted ones."""
     return [_namespace(row) for row in (yield Fetch(ALL))]
 
 
 def by_name(name: str) -> Script[Namespace | None]:
-    """Return the namespace with this name."""
+    """Return the namespace with a name, unless it is deleted."""
     rows = yield Fetch(NAMED, (name,))
     return _namespace(rows[0]) if rows else None
 
 
 def by_id(namespace: int) -> Script[Namespace | None]:
-    """Return a namespace by its id, deleted ones included."""
+    """Return a namespace by its id, also if it is deleted."""
     rows = yield Fetch(ONE, (namespace,))
     return _namespace(rows[0]) if rows else None
 
 
 def create(name: str, definition: NamespaceDefinition, now: Instant) -> Script[int | None]:
-    """Create a namespace and its default queue; return None when the name is taken."""
+    """Create a namespace and its default queue; return its id, or None if the name is taken."""
     rows = yield Fetch(ADD, (name, *_row(definition), now))
     if not rows:
         return None
@@ -113,8 +113,9 @@ def create(name: str, definition: NamespaceDefinition, now: Instant) -> Script[i
 
 
 def change(name: str, make: Callable[[Namespace], NamespaceDefinition], now: Instant) -> Script[Namespace | None]:
-    """Change a namespace by a function of its state under the lock. Return the former state, or None if there is no
-    such namespace.
+    """Lock a namespace and set its definition to the result of `make`, which gets the current state.
+
+    Return the former state, or None if there is no such namespace.
     """
     rows = yield Fetch(LOCKED, (name,))
     if not rows:
@@ -130,33 +131,34 @@ def _row(definition: NamespaceDefinition) -> Row:
 
 
 def is_open(namespace: int) -> Script[bool]:
-    """Return whether lasting data may be put into a namespace. The caller holds its lock."""
+    """Return whether lasting data may be added to a namespace. The caller holds its lock."""
     rows = yield Fetch(STATE, (namespace,))
     return not rows or rows[0][0] == "active"
 
 
 def retentions() -> Script[dict[int, Mapping[Outcome, int]]]:
-    """Return the retention of ended executions in namespaces with a setting of their own."""
+    """Return how long ended executions are retained, by outcome, for namespaces with a retention of their own."""
     found = {namespace: _read_spec(spec).retention for namespace, spec in (yield Fetch(RETENTIONS))}
     return {namespace: rules for namespace, rules in found.items() if rules}
 
 
 def archived_outcomes() -> Script[dict[int, tuple[Outcome, ...]]]:
-    """Return the outcomes to archive, for namespaces that archive some."""
+    """Return the outcomes of executions to archive, for namespaces that archive any."""
     found = {namespace: _read_spec(spec).archive for namespace, spec in (yield Fetch(ARCHIVED))}
     return {namespace: outcomes for namespace, outcomes in found.items() if outcomes}
 
 
 def live_contents(namespace: int) -> Script[LiveContents]:
-    """Count the jobs, executions and workers in a namespace."""
+    """Count the jobs, the executions that have not ended, and the workers in a namespace."""
     ((jobs, workers),) = yield Fetch(LIVE, (namespace,))
     return LiveContents(jobs=jobs, executions=sum((yield from quotas.usage_now(namespace))), workers=workers)
 
 
 def delete(namespace: int, now: Instant) -> Script[LiveContents | None]:
-    """Delete a namespace with its keys and all definitions, unless it has live contents, which are returned.
+    """Delete a namespace, revoke its keys, and end or delete its definitions.
 
-    Ended executions stay until their retention is over; no user can read them.
+    If it has jobs, executions or workers, nothing is deleted, and their numbers are returned. Ended executions stay
+    until their retention is over, but users cannot read them.
     """
     yield from locks.take(locks.of_namespace(namespace))
     found = yield from live_contents(namespace)

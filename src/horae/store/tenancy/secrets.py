@@ -1,4 +1,4 @@
-"""Secrets: their names, and their sealed values."""
+"""Secrets of namespaces: their names, and their values in sealed (encrypted) form."""
 
 from collections.abc import Sequence
 
@@ -33,7 +33,8 @@ ALL = Statement(
 RESEAL = Statement(
     "reseal_secret", "UPDATE secrets SET sealed = $4 WHERE namespace = $1 AND name = $2 AND sealed = $3 RETURNING name"
 )
-# Texts that look like a reference; the caller reads the definitions to be sure.
+# The LIKE pattern finds definitions with a text that looks like a reference to the secret. The caller parses them to be
+# sure.
 MENTIONS = Statement(
     "jobs_that_mention",
     f"SELECT j.name, v.spec {FROM} WHERE j.namespace = $1 AND j.state <> 'deleted' AND v.spec LIKE $2 ORDER BY j.name",
@@ -47,7 +48,7 @@ PAGE_OF_ALL = 500
 
 
 class SealedSecret(Struct, frozen=True, kw_only=True):
-    """A secret as it is stored."""
+    """A secret with its sealed value."""
 
     name: str
     version: int
@@ -61,41 +62,41 @@ def _sealed(row: Row) -> SealedSecret:
 
 
 def by_names(namespace: int, names: Sequence[str]) -> Script[dict[str, SealedSecret]]:
-    """Return secrets by their names, without missing ones."""
+    """Return the secrets with these names; names without a secret are left out."""
     columns: Columns = (("namespace", "int"), ("name", "text"))
     return {row[0]: _sealed(row) for row in (yield ForEach(SOME, columns, [(namespace, name) for name in names]))}
 
 
 def page(namespace: int, after: str, limit: int) -> Script[list[SealedSecret]]:
-    """Return secrets in the order of their names."""
+    """Return up to `limit` secrets after a name, in the order of their names."""
     return [_sealed(row) for row in (yield Fetch(PAGE, (namespace, after, limit)))]
 
 
 def put(namespace: int, name: str, sealed: bytes, now: Instant) -> Script[SealedSecret]:
-    """Set the value of a secret; the former value is gone."""
+    """Write a secret; a former value is overwritten."""
     return _sealed((yield Fetch(SET, (namespace, name, sealed, now)))[0])
 
 
 def delete(namespace: int, name: str) -> Script[bool]:
-    """Delete a secret; return False when there is none."""
+    """Delete a secret; return False if there is none."""
     return bool((yield Fetch(DELETE, (namespace, name))))
 
 
 def all_after(namespace: int, name: str) -> Script[list[tuple[int, str, bytes]]]:
-    """Return secrets of all namespaces, in order, after one of them."""
+    """Return a page of the sealed secrets of all namespaces, ordered by namespace and name, after one of them."""
     return [(row[0], row[1], bytes(row[2])) for row in (yield Fetch(ALL, (namespace, name, PAGE_OF_ALL)))]
 
 
 def reseal(namespace: int, name: str, before: bytes, after: bytes) -> Script[bool]:
-    """Replace the sealed form of an unchanged value; return False when it was changed meanwhile."""
+    """Replace the sealed form of a value that has not changed; return False if the value was changed meanwhile."""
     return bool((yield Fetch(RESEAL, (namespace, name, before, after))))
 
 
 def mentions(namespace: int, name: str) -> Script[list[tuple[str, str]]]:
-    """Return jobs whose present definition may refer to a secret, with the definition."""
+    """Return the names and the current definitions (as JSON) of jobs that may refer to a secret."""
     return [(row[0], row[1]) for row in (yield Fetch(MENTIONS, (namespace, f"%{SCHEME}{name}%")))]
 
 
 def verifies(namespace: int, name: str) -> Script[list[str]]:
-    """Return jobs with a webhook whose senders sign with a secret."""
+    """Return the names of jobs with a webhook that verifies the signatures of requests with a secret."""
     return [row[0] for row in (yield Fetch(HOOKS, (namespace, f'%"{SCHEME}{name}"%')))]
