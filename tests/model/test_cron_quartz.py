@@ -180,7 +180,7 @@ def test_clock_changes_are_handled_as_in_the_unix_dialect(zone, start, expressio
     [
         ("0 9 * * MON-FRI", "5 fields", 'leave the dialect out, or write "0 0 9 ? * MON-FRI"'),
         ("0 9 1 * *", "5 fields", 'or write "0 0 9 1 * ?"'),
-        ("0 9 * * 1", "5 fields", "1 is Sunday here"),
+        ("0 9 * * 1", "5 fields", "from 1 for Sunday"),
         ("0 9 13 * FRI", "5 fields", "leave the dialect out."),
         ("0 9 * * NEVER", "5 fields", "The fields are: second"),
         ("0 0 9 * *  ? 2027 8", "8 fields", "[year]"),
@@ -211,7 +211,7 @@ def test_clock_changes_are_handled_as_in_the_unix_dialect(zone, start, expressio
         ("0 0 9 1 13 ?", "13 is outside 1-12", "JAN-DEC"),
         ("0 0 9 1 1 ? 1969", "1969 is outside 1970-2099", "1970-2099"),
         ("0 0 9 1 1 ? 2030-2028", "backwards", "2028-2030"),
-        ("0 0 9 1 1 ? H", "does not choose a year", "1970-2099"),
+        ("0 0 9 1 1 ? H", "not allowed in the year field", "1970-2099"),
         ("0 0 9 30 2 ?", "no month has such a day", '"L"'),
         ("0 0 9 29 2 ? 2026-2027", "no such day in 2026-2027", '"L"'),
         ("H * * * * ?", "job's name", "number"),

@@ -139,7 +139,7 @@ def test_six_fields_begin_with_seconds():
         ("0 0 30W 2 *", "never fires", '"L"'),
         ("30-10 * * * *", "backwards", "30-59,0-10"),
         ("0 0 * * FRI-MON", "backwards", "FRI-SAT,SUN-MON"),
-        ("0 0 * * 1/2", "Sunday may or may not", "1-6/2"),
+        ("0 0 * * 1/2", "not clear whether Sunday is included", "1-6/2"),
         ("0 0 * * L", "which weekday", "5L"),
         ("0 0 L-3 * *", "quartz", '"L"'),
         ("* * MON * *", "MON is a weekday", "day-of-week"),

@@ -150,7 +150,7 @@ def test_fires_are_named_up_to_a_bound_and_counted():
 
 def version(after=-1, through=59, trigger=EVERY, id=ID, name="schedule"):
     return TriggerVersion(
-        id=id, name=name, trigger=trigger, rules=RULES, after=at(after), through=at(through), born=at(after)
+        id=id, name=name, trigger=trigger, rules=RULES, after=at(after), through=at(through), job_created_at=at(after)
     )
 
 
@@ -205,7 +205,7 @@ def test_fires_no_longer_in_the_ledger_are_distinguished():
 
 
 def test_fires_of_deleted_versions_are_not_taken_for_new():
-    first = structs.replace(version(30, 59), born=at(0))
+    first = structs.replace(version(30, 59), job_created_at=at(0))
 
     parts = stretches([first], at(-10), at(60), at(20))
 

@@ -27,9 +27,9 @@ class TriggerRules(TypedDict, total=False):
     overlap: str | Mapping[str, Any] | None
     """The policy for a fire while the last execution runs; skip by default, allow for events."""
     grace: Span | None
-    """A fire decided within this is late, not missed."""
+    """A fire that is decided within this time after its instant is late, not missed."""
     within: Span | None
-    """The deadline of its executions, as a span from the nominal instant; the job's by default."""
+    """The deadline of its executions, as a span from the nominal instant; by default, the job's deadline."""
     calendar: str | None
     """Only when this calendar is open."""
     calendars: Sequence[str] | None
@@ -56,7 +56,7 @@ class CronOptions(TriggerRules, total=False):
 
 
 class IntervalOptions(TriggerRules, total=False):
-    """Fires at every multiple of a length, counted in both directions from the anchor or from its creation."""
+    """Fires once per interval `every`, counted in both directions from `anchor`, or else from `since`."""
 
     anchor: datetime | str | None
     """The instant from which `every` counts; its creation by default."""
@@ -110,9 +110,9 @@ class TriggerFields(TypedDict, total=False):
     overlap: str | Mapping[str, Any] | None
     """The policy for a fire while the last execution runs; skip by default, allow for events."""
     grace: Span | None
-    """A fire decided within this is late, not missed."""
+    """A fire that is decided within this time after its instant is late, not missed."""
     within: Span | None
-    """The deadline of its executions, as a span from the nominal instant; the job's by default."""
+    """The deadline of its executions, as a span from the nominal instant; by default, the job's deadline."""
     calendar: str | None
     """Only when this calendar is open."""
     calendars: Sequence[str] | None

@@ -1,7 +1,7 @@
 """Dependencies: a job starts because executions of other jobs ended.
 
-A *join* waits on behalf of one dependent until each upstream meets its condition for one data interval. A *part* is the
-contribution of one upstream to a join.
+A *join* waits on behalf of one dependent job until the executions of all its upstream jobs have ended as their
+conditions require, for one data interval. A *part* records how the execution of one upstream ended.
 """
 
 from collections.abc import Mapping
@@ -15,17 +15,18 @@ from horae.model.base.instant import format_instant
 
 Condition = Literal["success", "failure", "finished"]
 CONDITIONS: tuple[Condition, ...] = ("success", "failure", "finished")
-Late = Literal["fail", "skip", "run"]  # the policy for an execution that waited too long
+Late = Literal["fail", "skip", "run"]  # the policy for an execution that waited too long for its dependencies
 LATE: tuple[Late, ...] = ("fail", "skip", "run")
-NO_INTERVAL = -1  # the start of a join without a data interval
+NO_INTERVAL = -1  # the value of `Join.start` for a join without a data interval
 
 JoinState = Literal["open", "started", "skipped", "ended"]
-# start: create the execution; release: let the waiting execution continue; skip: end it, or record that none was made
+# start: create an execution; release: let the waiting execution continue; skip: end the waiting execution, or record
+# that no execution was created
 Verdict = Literal["wait", "start", "release", "skip"]
 
 
 class JoinPart(Struct, frozen=True, kw_only=True):
-    """The outcome of an upstream's execution, and whether it meets the dependent's condition."""
+    """The final state of an upstream's execution, and whether it meets the dependent's condition."""
 
     upstream: UUID
     met: bool
@@ -34,10 +35,10 @@ class JoinPart(Struct, frozen=True, kw_only=True):
 
 
 class Join(Struct, frozen=True, kw_only=True):
-    """The wait of one dependent; `execution` is the execution that it started, or the one that waits for it."""
+    """The wait of one dependent job. `execution` waits for the join, or was started by it."""
 
     dependent: UUID
-    step: str = ""  # empty for the job's own join of an interval; otherwise the execution that asked to wait
+    step: str = ""  # empty for the job's one join of an interval; the execution's id for a join of that execution alone
     start: Instant = NO_INTERVAL
     end: Instant | None = None
     state: JoinState = "open"
@@ -66,10 +67,10 @@ def meets(condition: Condition, state: str) -> bool:
 
 
 def judge(join: Join, needed: Needed, parts: Parts, *, scheduled: bool) -> Verdict:
-    """Decide the next step of a join. A job with its own schedule is started by that schedule; its joins only wait.
+    """Decide the next step of a join. If the job has its own schedule (`scheduled`), its joins start no execution.
 
-    A join skipped because an upstream failed starts when that upstream later succeeds for the same interval. A job that
-    depends on failures only is not skipped by a success: there was nothing to start.
+    A join that was skipped because an upstream failed starts an execution if that upstream later succeeds for the same
+    interval. A success does not skip the join of a job that depends on failures only: it keeps waiting for a failure.
     """
     complete = all(upstream in parts and parts[upstream].met for upstream in needed)
     if join.state == "skipped":
@@ -91,7 +92,7 @@ def unmet(needed: Needed, parts: Parts) -> list[JoinPart]:
 
 
 def missing(needed: Needed, parts: Parts) -> list[UUID]:
-    """Return the upstreams without a part so far."""
+    """Return the upstreams that have no part yet."""
     return [upstream for upstream in sorted(needed) if upstream not in parts]
 
 
@@ -106,7 +107,7 @@ def why_skipped(needed: Needed, parts: Parts, names: Mapping[UUID, str]) -> str:
 
 
 def why_late(needed: Needed, parts: Parts, names: Mapping[UUID, str], interval: tuple[Instant, Instant] | None) -> str:
-    """Describe the upstreams that a dependent waited for in vain."""
+    """Describe the upstreams that did not end before the dependent's deadline."""
     upstreams = ", ".join(f'"{names.get(upstream, str(upstream))}"' for upstream in missing(needed, parts))
     return f"It waited for {upstreams}{in_words(interval)}, which did not end in time."
 

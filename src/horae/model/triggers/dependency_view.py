@@ -8,7 +8,10 @@ from horae.model.executions.execution_view import IntervalView
 
 
 class PartView(View, frozen=True, kw_only=True):
-    """The contribution of one upstream to a join: `met`, `unmet` (it ended otherwise), or `pending`."""
+    """The contribution of one upstream to a join.
+
+    `met`: it ended as `condition` requires; `unmet`: it ended otherwise; `pending`: it has not ended.
+    """
 
     job: str
     condition: str
@@ -18,10 +21,10 @@ class PartView(View, frozen=True, kw_only=True):
 
 
 class JoinView(View, frozen=True, kw_only=True):
-    """A join of a job: it waits for all of `upstream`, for one data interval if it has one.
+    """A join of a job: it waits until all jobs in `upstream` have ended, for one data interval if it has one.
 
-    `state` is open, started (then `executionId` was started), skipped, or ended; `executionId` of an open join waits
-    for it.
+    `state` is open, started, skipped or ended. `executionId` is the execution that waits for an open join, or the one
+    that the join started.
     """
 
     interval: IntervalView | None = None
@@ -32,9 +35,9 @@ class JoinView(View, frozen=True, kw_only=True):
 
 
 class DependencyView(View, frozen=True, kw_only=True):
-    """A job that another depends on.
+    """A job that another job depends on.
 
-    `unused` counts how often it has met the condition without an interval since then.
+    `unused` counts its executions without an interval that met the condition and that no join has used yet.
     """
 
     job_id: UUID

@@ -9,8 +9,9 @@ from horae.model.base.view import Time, View
 class TriggerView(View, frozen=True, kw_only=True):
     """One of a job's triggers: its definition and its current state.
 
-    `state` is active, paused or ended; a trigger of a paused job does not fire either. `definition` is in the format of
-    PATCH, `text` describes it in words. `nextFireAt` is when it is due next, including its place in the `spread`.
+    `state` is active, paused or ended. While its job is paused (`jobState`), it does not fire either. `definition` is
+    in the format of PATCH, `text` describes it in words. `nextFireAt` is when it fires next, including the fixed delay
+    from `spread`.
     """
 
     job_id: UUID
@@ -32,8 +33,8 @@ class TriggerView(View, frozen=True, kw_only=True):
 class FireView(View, frozen=True, kw_only=True):
     """A nominal fire and its outcome, or `planned` if it is in the future.
 
-    A row of the ledger may cover a run of fires with the same outcome: then `until` is the last of them and `count` is
-    their number. `dueAt` is when a planned fire starts, including spread and jitter.
+    A row of the ledger may cover several consecutive fires with the same outcome: then `at` is the first of them,
+    `until` the last, and `count` their number. `dueAt` is when a planned fire starts, including spread and jitter.
     """
 
     at: Time
@@ -64,8 +65,9 @@ class FirePage(View, frozen=True, kw_only=True):
 class FireCountView(View, frozen=True, kw_only=True):
     """An hour or a day: the outcome of its fires, the results of its executions, and the number of planned fires.
 
-    A run of fires with the same outcome counts once, at its last fire. `more` is true when there may be more planned
-    fires than were counted. `success` and `failed` count all executions that ended then, whatever started them.
+    Consecutive fires with the same outcome count once, at the last of them. `more` is true when there may be more
+    planned fires than were counted. `success` and `failed` count all executions that ended in that hour or day,
+    whatever started them.
     """
 
     at: Time
@@ -98,7 +100,10 @@ class UpcomingFireView(View, frozen=True, kw_only=True):
 
 
 class PreviewView(View, frozen=True, kw_only=True):
-    """The next fires of a trigger: the instants, the same with local times, and the trigger in words."""
+    """The next fires of a trigger: their instants (`fires`), and their local times with notes (`details`).
+
+    `text` describes the trigger in words.
+    """
 
     fires: list[Time]
     text: str

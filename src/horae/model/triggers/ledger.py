@@ -1,4 +1,4 @@
-"""The ledger of fires: trigger versions, outcomes of nominal fires, and the splitting of rows for a backfill."""
+"""The ledger of fires: trigger versions, outcomes of nominal fires, and the split of rows that a backfill needs."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -15,21 +15,22 @@ from horae.model.triggers.decisions.values import Trigger
 
 
 class TriggerVersion(Struct, frozen=True, kw_only=True):
-    """A version of a trigger: its definition, and its range of nominal fires, after < fire <= through."""
+    """A version of a trigger: its definition, and the range of its nominal fires: after < fire <= through."""
 
     id: UUID
     name: str
     trigger: Trigger
     rules: Rules
-    params: str = "{}"  # of the trigger, as JSON
+    params: str = "{}"  # the params of the trigger, as JSON
     after: Instant
     through: Instant
-    born: Instant = 0  # the creation time of its job
-    calendar: Calendar | None = None  # the calendar named by its rules, through time
+    job_created_at: Instant = 0
+    # The calendar named by its rules. It judges each instant by the calendar's version that was valid at that instant.
+    calendar: Calendar | None = None
 
 
 class LedgerRow(Struct, frozen=True, kw_only=True):
-    """The outcome of an unbroken run of a trigger's nominal fires. Only a run of one fire can have an execution."""
+    """Consecutive nominal fires of a trigger with the same outcome. Only a row of one fire can have an execution."""
 
     trigger: UUID
     first: Instant
@@ -40,23 +41,23 @@ class LedgerRow(Struct, frozen=True, kw_only=True):
     decided_at: Instant
 
 
-def cut(row: LedgerRow, out: Sequence[Instant], trigger: Trigger, rules: Rules) -> Iterator[LedgerRow]:
-    """Split a row when some of its fires are taken out, into rows that cover each of the other fires once.
+def cut(row: LedgerRow, removed: Sequence[Instant], trigger: Trigger, rules: Rules) -> Iterator[LedgerRow]:
+    """Take fires out of a row: yield the rows that cover each of its other fires once.
 
-    The fires to take out are nominal fires of the row, in order. Each of them leaves up to two runs beside it. Wall
-    times skipped by a clock change get a row of their own if no remaining run spans them.
+    `removed` are nominal fires of the row, in order. Wall times skipped by a clock change get a row of their own if
+    none of the remaining rows spans them.
     """
     reached = row.first
-    for run in _runs(row, out, trigger, rules):
+    for run in _runs(row, removed, trigger, rules):
         yield from _lost(row, reached, run.first, trigger, rules)
         yield run
         reached = run.last
     yield from _lost(row, reached, row.last, trigger, rules)
 
 
-def _runs(row: LedgerRow, out: Sequence[Instant], trigger: Trigger, rules: Rules) -> Iterator[LedgerRow]:
+def _runs(row: LedgerRow, removed: Sequence[Instant], trigger: Trigger, rules: Rules) -> Iterator[LedgerRow]:
     start: Instant | None = row.first
-    for at in out:
+    for at in removed:
         if start is not None and start < at:
             yield structs.replace(row, first=start, last=max(start, latest(trigger, rules, at) or start))
         start = upcoming(trigger, rules, at)

@@ -79,12 +79,12 @@ def versions(job: UUID) -> Script[list[StoredVersion]]:
 def read_version(row: Row) -> StoredVersion:
     """Read a version from the columns of VERSIONS."""
     trigger_id, name, definition, rules_text, params, valid_from, valid_to, next_fire_at, *timer = row
-    decided, fired, born = timer
+    decided, fired, job_created_at = timer
     trigger, rules = msgspec.json.decode(definition, type=Trigger), msgspec.json.decode(rules_text, type=Rules)
     through = decided if decided is not None else valid_to
     version = TriggerVersion(
         id=trigger_id, name=name, trigger=trigger, rules=rules, params=params or "{}", after=valid_from,
-        through=valid_from if through is None else through, born=born,
+        through=valid_from if through is None else through, job_created_at=job_created_at,
     )  # fmt: skip
     if decided is None:
         return StoredVersion(version)

@@ -106,7 +106,7 @@ def _before(first: TriggerVersion, since: Instant, until: Instant, known_from: I
     Since the job was created there may have been earlier versions, which were deleted with the last of their fires.
     """
     through = min(first.after, until - 1)
-    born = max(since - 1, min(first.born, through))
+    born = max(since - 1, min(first.job_created_at, through))
     forgotten = max(born, min(known_from - 1, through))
     return [
         Stretch(first, since - 1, born, "before"),

@@ -17,7 +17,7 @@ REMEDY = "Install it on every server with `pip install 'horae[calendar]'` and st
 
 
 def package() -> Any:
-    """Return the package, or raise an error with the command that installs it."""
+    """Return the package `holidays`, or raise an error with the command that installs it."""
     try:
         return import_module("holidays")
     except ImportError:
@@ -45,7 +45,7 @@ def check(days: Business, field: str) -> None:
 def working_days(days: Business, year: int) -> tuple[bool, ...]:
     """Return one boolean per day of a year: true if it is a working day."""
     known = package()
-    # Holidays move across New Year, so the neighbouring years are computed too.
+    # A holiday of one year may be observed in the year before or after it, so those years are computed too.
     years = range(year - 1, year + 2)
     if days.exchange:
         calendar = known.financial_holidays(days.exchange, years=years)

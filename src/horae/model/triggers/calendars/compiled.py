@@ -25,7 +25,7 @@ from horae.model.triggers.calendars.values import (
 from horae.model.triggers.calendars.wall import open_in
 from horae.model.triggers.cron.zone import BUCKET_BITS
 
-BITS = 23  # bits of the seconds in a bucket (97 days); a bucket of time zones holds a whole number of these
+BITS = 23  # a bucket has 2**23 seconds (97 days); a bucket of `cron.zone` consists of a whole number of these
 FIRST_BUCKET, LAST_BUCKET = -1, (217 << BUCKET_BITS - BITS) - 1  # from before 1970 to after the year 2200
 MOST_KEPT = 200_000  # openings and buckets together
 
@@ -153,7 +153,7 @@ LAST: Instant = ((LAST_BUCKET + 1) << BITS) * SECOND
 
 
 def compile_times(times: Times, others: Mapping[str, Calendar], name: str = "") -> Calendar:
-    """Compile a definition; `others` are the calendars it refers to, by name."""
+    """Compile a definition. `others` has the calendars that it refers to, by name."""
     return Calendar(_part(times, others), name)
 
 
@@ -176,7 +176,7 @@ def _part(times: Times, others: Mapping[str, Calendar]) -> BucketOpenings:
 
 
 def _cost(times: Times) -> int:
-    """Rank members so that cheap ones, which often leave nothing to intersect, are evaluated first."""
+    """Return a rank of the cost. Cheap members are evaluated first, because often they leave nothing to intersect."""
     if isinstance(times, Dates | Windows):
         return 0
     return 1 if isinstance(times, Hours) else 2
@@ -199,7 +199,7 @@ def _all_of(parts: list[BucketOpenings]) -> BucketOpenings:
 
 
 def open_when_all(calendars: "list[Calendar]") -> Calendar:
-    """Return a calendar that is open when all of these are."""
+    """Return a calendar that is open when all these calendars are open."""
     if len(calendars) == 1:
         return calendars[0]
     return Calendar(_all_of([each.bucket for each in calendars]), " and ".join(each.name for each in calendars))

@@ -16,7 +16,10 @@ _ACCEPTED = 'Write "MON-FRI 09:00-17:00", "SAT,SUN 22:00-02:00" over midnight, o
 
 
 class Weekly(Struct, frozen=True):
-    """Opening hours on weekdays (0 is Monday), in seconds of the day; an `end` beyond the day is on the next day."""
+    """Opening hours on weekdays (0 is Monday). `start` and `end` are seconds since the midnight before.
+
+    An `end` of more than 86400 is on the next day.
+    """
 
     weekdays: tuple[int, ...]
     start: int
@@ -32,12 +35,12 @@ def parse_hours(text: object, field: str) -> Weekly:
         raise BadInput(f"{field} is not a text.", _ACCEPTED, field=field)
     found = _HOURS.fullmatch(text.strip())
     if not found:
-        raise BadInput(f"{text[:60]!r} are no weekly hours.", _ACCEPTED, field=field)
+        raise BadInput(f"{text[:60]!r} is not a valid entry of weekly hours.", _ACCEPTED, field=field)
     start, end = _time(found[2], field), _time(found[3], field)
     if start == DAY:
-        raise BadInput(f"{text[:60]!r} begins when the day has ended.", "Write 00:00 of the next day.", field=field)
+        raise BadInput(f"{text[:60]!r} begins when the day has ended.", "Begin at 00:00 on the next day.", field=field)
     if start == end:
-        remedy = 'Write "00:00-24:00" for whole days, or give an end.'
+        remedy = 'Write "00:00-24:00" for whole days, or give an end other than the start.'
         raise BadInput(f"{text[:60]!r} ends when it begins.", remedy, field=field)
     weekdays = _weekdays(found[1], field) if found[1] else tuple(range(7))
     return Weekly(weekdays, start, end if end > start else end + DAY)
@@ -85,7 +88,8 @@ def _time(text: str, field: str) -> int:
     hour, minute, second = int(found[1]), int(found[2]), int(found[3] or 0)
     seconds = hour * 3600 + minute * 60 + second
     if minute > 59 or second > 59 or seconds > DAY:
-        raise BadInput(f"{text} is a time that no day has.", "A day runs from 00:00 to 24:00.", field=field)
+        remedy = "Write a time from 00:00 to 24:00; minutes and seconds go up to 59."
+        raise BadInput(f"{text} is not a valid time of day.", remedy, field=field)
     return seconds
 
 

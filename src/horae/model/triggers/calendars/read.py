@@ -1,4 +1,4 @@
-"""Parsing of a calendar's definition as the API spells it, with an error for each mistake, and the way back."""
+"""Parsing of a calendar's definition as the API spells it, with an error for each mistake, and its formatting."""
 
 from importlib import resources
 from itertools import dropwhile, takewhile
@@ -66,20 +66,22 @@ def read_calendar(name: str, body: Any) -> tuple[Times, str]:
     given = an_object(body, "body", 'Send {"hours": "MON-FRI 09:00-17:00", "timezone": "Europe/Paris"}.')
     given = {field: value for field, value in given.items() if value is not None}
     if given.pop("name", name) != name:
-        raise BadInput("The name in the body is not that of the path.", "A calendar keeps its name.", field="name")
+        remedy = "Leave it out: a calendar cannot be renamed."
+        raise BadInput("The name in the body is not that in the path.", remedy, field="name")
     description = str(FIELDS["description"].kind.read(given.pop("description", ""), "description"))
     if "definition" not in given:
         return parse_times(given), description
     if len(given) > 1:
         extra = next(field for field in given if field != "definition")
-        raise BadInput(f"{extra!r} is given beside definition.", "Put it inside.", field=extra)
+        raise BadInput(f"{extra!r} is given beside definition.", "Move it into the definition.", field=extra)
     return parse_times(an_object(given["definition"], "definition", "Say when it is open.")), description
 
 
 def parse_times(value: Any, field: str = "", timezone: str = "", depth: int = 0) -> Times:
     """Parse a definition or refuse it with BadInput.
 
-    A time zone applies to all nested definitions without one.
+    `field` is its path in the request. `timezone` applies unless the definition has its own; it is passed on to nested
+    definitions. `depth` is the depth of nesting.
     """
     where = field or "definition"
     if isinstance(value, str):
@@ -88,7 +90,8 @@ def parse_times(value: Any, field: str = "", timezone: str = "", depth: int = 0)
     if not depth:
         _check_whole(given)
     if depth > MOST_DEPTH:
-        raise BadInput(f"{where} is nested deeper than {MOST_DEPTH}.", "Give parts of it a name.", field=where)
+        remedy = "Put parts of it into calendars of their own."
+        raise BadInput(f"{where} is nested more than {MOST_DEPTH} levels deep.", remedy, field=where)
     kind = _kind_of(given, field)
     prefix = f"{field}." if field else ""
     extras = EXTRAS.read(given, prefix)
@@ -97,8 +100,8 @@ def parse_times(value: Any, field: str = "", timezone: str = "", depth: int = 0)
     if "without" in extras:
         times = Exclusion(times, _members(extras["without"], f"{prefix}except", zone, depth))
     if not depth and count_of(times) > MOST_SETS:
-        remedy = f"At most {MOST_SETS} are allowed; list dates and hours together, or give parts of it a name."
-        raise BadInput(f"This calendar is put together of {count_of(times)} sets.", remedy, field="definition")
+        remedy = f"At most {MOST_SETS} are allowed; join lists of dates or hours, or put parts into other calendars."
+        raise BadInput(f"This calendar is composed of {count_of(times)} sets.", remedy, field="definition")
     return times
 
 
@@ -116,7 +119,7 @@ def _kind_of(given: dict[str, Any], field: str) -> CalendarKind:
     prefix = f"{field}." if field else ""
     if len(kinds) > 1:
         remedy = f'Write {{"all": [{{"{kinds[0]}": ...}}, {{"{kinds[1]}": ...}}]}} to be open when both are.'
-        problem = f"A calendar has one of {' and '.join(kinds)}, not both."
+        problem = f"A calendar has only one of {', '.join(kinds[:-1])} and {kinds[-1]}."
         raise BadInput(problem, remedy, field=f"{prefix}{kinds[1]}")
     own = KINDS[kinds[0]].names if kinds else tuple(KINDS)
     refuse_unknown(given, (*own, *EXTRAS.names), "This calendar", prefix)
@@ -143,7 +146,7 @@ def _business(read: dict[str, Any], kind: str, prefix: str, zone: str) -> Busine
     code = read[kind]
     if not zone:
         remedy = f'Add "timezone": "{_zone_of(code)}".' if kind == "country" else 'Add "timezone": "America/New_York".'
-        raise BadInput(f"Days of {code} begin and end in a time zone.", remedy, field=f"{prefix}timezone")
+        raise BadInput(f"The business days of {code} need a time zone.", remedy, field=f"{prefix}timezone")
     if kind == "exchange":
         return Business(exchange=code, timezone=zone)
     return Business(country=code, subdivision=read.get("subdivision", "").removeprefix(f"{code}-"), timezone=zone)

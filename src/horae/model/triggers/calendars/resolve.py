@@ -1,4 +1,4 @@
-"""Calendars by name: references are followed, cycles are refused, each instant uses the version valid at that time."""
+"""Calendars by name: references are followed, cycles are refused, and each instant is judged by the valid version."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -30,10 +30,7 @@ class Version(Struct, frozen=True, kw_only=True):
 
 
 def current_calendar(name: str, definitions: Definitions) -> Calendar:
-    """Return the current calendar with all calendars it refers to.
-
-    Raises BadInput for a cycle or an unknown calendar.
-    """
+    """Compile a calendar and all calendars that it refers to. Raises BadInput for a cycle or an unknown calendar."""
     return _Resolver(definitions).find(name, ())
 
 
@@ -45,7 +42,9 @@ class _Resolver:
     def find(self, name: str, path: tuple[str, ...]) -> Calendar:
         if name in path:
             circle = " -> ".join((*path[path.index(name) :], name))
-            raise BadInput(f"These calendars refer to each other in a circle: {circle}.", "Take one reference away.")
+            raise BadInput(
+                f"These calendars refer to each other in a circle: {circle}.", "Remove one of the references."
+            )
         if len(path) > MOST_DEPTH:
             remedy = "Let it refer to the calendars at the end of that chain."
             raise BadInput(f'"{path[0]}" refers to calendars more than {MOST_DEPTH} deep.', remedy)
@@ -67,11 +66,11 @@ def no_such_calendar(name: str, names: Iterable[str]) -> BadInput:
 
 
 def calendar_through_time(name: str, versions: Sequence[Version]) -> Calendar:
-    """Return a calendar that judges each instant by the versions valid at that instant.
+    """Return a calendar that judges each instant by the versions that were valid at that instant.
 
-    This includes the versions of referenced calendars. Before the calendar's first version, that first version applies.
-    A calendar without versions is closed. Versions change at whole seconds: the second in which a change happens still
-    uses the old version.
+    `versions` are those of the calendar and of the calendars it refers to. Before the calendar's first version, that
+    first version applies. While the calendar was deleted, it is closed. Versions change at whole seconds: the second in
+    which a change happens still uses the old version.
     """
     own = [each for each in versions if each.name == name]
     if not own:
@@ -91,8 +90,7 @@ def _ends(version: Version) -> tuple[Instant, ...]:
 def _present_at(name: str, versions: Sequence[Version], at: Instant) -> Calendar | None:
     """Return the calendar as it was defined at an instant, or None if it did not exist.
 
-    A referenced calendar may have been loaded only from a later version on. Then that version is used for earlier times
-    too.
+    If `versions` has only later versions of a referenced calendar, the earliest of them is used.
     """
     definitions: dict[str, Times] = {}
     for each in sorted(versions, key=lambda each: -each.valid_from):
@@ -137,7 +135,7 @@ def check_times(times: Times, field: str = "") -> None:
 
 
 def _inside(times: Times) -> Iterator[tuple[Times, str]]:
-    """Yield the members of a set with their paths in it."""
+    """Yield the members of a composed set, each with its path in the definition."""
     if isinstance(times, Exclusion):
         yield times.base, ""
         yield from ((member, f"except[{i}]") for i, member in enumerate(times.without))
@@ -147,7 +145,7 @@ def _inside(times: Times) -> Iterator[tuple[Times, str]]:
 
 
 def check_opens(name: str, calendar: Calendar, now: Instant) -> None:
-    """Refuse a calendar that is never open, in the past or the future."""
+    """Refuse a calendar that is never open, neither in the past nor in the future."""
     if calendar.next_open(now) is None and calendar.last_open(now) is None:
         remedy = "Check that its parts overlap, and that `except` leaves something."
         raise BadInput(f'Calendar "{name}" would never be open.', remedy, field="definition")

@@ -1,7 +1,7 @@
 """Calendar definitions: sets of times given by days, dates, hours or windows, or composed of other sets.
 
 Each kind is a struct, and the struct's annotations are the table of its own fields. `read` parses definitions into
-these structs and `compiled` evaluates them. A new kind that is missing in either is a type error.
+these structs and `compiled` evaluates them; mypy reports a kind that either of them does not handle.
 """
 
 from typing import Annotated, Any
@@ -18,8 +18,8 @@ from horae.model.triggers.calendars.dates import Period, Yearly, merge_periods, 
 from horae.model.triggers.calendars.hours import Weekly, parse_hours, render_hours
 from horae.model.triggers.cron.zone import ZONE
 
-MOST_ENTRIES = 4096  # of one list of dates or windows
-MOST_HOURS = 100  # of one list of weekly hours, since each entry repeats every week
+MOST_ENTRIES = 4096  # entries of one list of dates or windows
+MOST_HOURS = 100  # entries of one list of weekly hours; fewer, because each entry repeats every week
 MOST_TEXT = 120
 MOST_DESCRIPTION = 4_096
 ACCEPTED = (
@@ -244,7 +244,11 @@ class CalendarHead(CalendarExtras, frozen=True, kw_only=True):
     description: Annotated[str, Field(Text(MOST_DESCRIPTION), "What it is for.")] = ""
     definition: Annotated[
         Any,
-        Field(Custom(as_given, dict[str, Any], "Mapping[str, Any]"), "Its times, if they are not given here.", flag=""),
+        Field(
+            Custom(as_given, dict[str, Any], "Mapping[str, Any]"),
+            "Its times as one object, in place of the fields for times.",
+            flag="",
+        ),
     ] = None
 
 

@@ -8,7 +8,7 @@ from horae.model.base.view import Time, Versioned, View
 
 
 class CalendarUse(View, frozen=True, kw_only=True, omit_defaults=True):
-    """One user of a calendar: a trigger of a job, another calendar, or the window of a queue (`*` for all queues)."""
+    """A trigger of a job, another calendar, or a window of a queue (`*` for all queues) that uses a calendar."""
 
     job: str = ""
     trigger: str = ""
@@ -27,9 +27,9 @@ class CalendarView(View, Versioned, frozen=True, kw_only=True):
     description: str
     definition: dict[str, Any]
     text: str
-    open: Annotated[bool | None, Meta(description="Whether it is open now; null when that cannot be told.")]
-    opens_at: Annotated[Time | None, Meta(description="When it opens next; null while it is open, or for never.")]
-    closes_at: Annotated[Time | None, Meta(description="When it closes; null while it is closed, or for never.")]
+    open: Annotated[bool | None, Meta(description="Whether it is open now; null if that is unknown.")]
+    opens_at: Annotated[Time | None, Meta(description="When it opens next; null while it is open, or if never.")]
+    closes_at: Annotated[Time | None, Meta(description="When it closes; null while it is closed, or if never.")]
     created_at: Time
     valid_from: Time
     valid_to: Time | None = None
@@ -38,7 +38,7 @@ class CalendarView(View, Versioned, frozen=True, kw_only=True):
 
 
 class OpeningView(View, frozen=True, kw_only=True):
-    """An opening from an instant to before another; null where it has no beginning or end."""
+    """An open time: from the instant `from` to before the instant `to`; null if it has no beginning or no end."""
 
     from_: Time | None = field(name="from")
     to: Time | None

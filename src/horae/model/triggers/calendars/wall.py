@@ -1,6 +1,6 @@
 """Wall-clock times of a zone as UTC seconds: an instant is open if the zone's clock shows an open time.
 
-So hours that a clock change skips do not exist, and hours that it repeats are open both times.
+So hours that a clock change skips do not exist, and open hours that it repeats are open both times.
 """
 
 from bisect import bisect_left
@@ -59,8 +59,9 @@ def _working(days: Business, first: int, last: int) -> Iterator[Interval]:
 
 
 def _dated(dates: Dates, first: int, last: int) -> Iterator[Interval]:
-    """Yield the open days. Periods are ordered and disjoint (`read` does that), so only those in the bucket cost
-    time.
+    """Yield the open days from `first` to before `last`.
+
+    `read` has ordered and merged the periods, so a binary search finds the first of them.
     """
     periods = dates.periods
     at = bisect_left(periods, first, key=lambda period: period.last.toordinal() - _EPOCH)

@@ -1,4 +1,4 @@
-"""The number of fires between two instants, counted by days and clock changes instead of one by one."""
+"""The number of fires between two instants, computed by month and clock change instead of fire by fire."""
 
 from datetime import date
 
@@ -11,22 +11,22 @@ from horae.model.triggers.cron.zone import BUCKET_BITS, FIRST_BUCKET, LAST_BUCKE
 def count_between(
     x: CronExpression, zone: str, after: Instant, before: Instant, gap: DstGap = "shift", overlap: DstOverlap = "first"
 ) -> int:
-    """Count the fires strictly between two instants. A century costs about a thousand months of work."""
-    passing = clock_change_rule(x, gap, overlap)
-    lo, hi = after // SECOND + 1, -(-before // SECOND)  # the whole seconds from `lo` to before `hi`
+    """Count the fires strictly between two instants. The cost grows with the number of months, not of fires."""
+    rule = clock_change_rule(x, gap, overlap)
+    lo, hi = after // SECOND + 1, -(-before // SECOND)  # UTC seconds; `hi` itself is excluded
     buckets = range(max(lo >> BUCKET_BITS, FIRST_BUCKET), min((hi - 1) >> BUCKET_BITS, LAST_BUCKET) + 1)
-    return sum(_count_in(x, span, lo, hi, passing) for bucket in buckets for span in spans(zone, bucket))
+    return sum(_count_in(x, span, lo, hi, rule) for bucket in buckets for span in spans(zone, bucket))
 
 
-def _count_in(x: CronExpression, span: Span, lo: int, hi: int, passing: ClockChangeRule) -> int:
+def _count_in(x: CronExpression, span: Span, lo: int, hi: int, rule: ClockChangeRule) -> int:
     """Count the fires of a span at UTC seconds from `lo` to before `hi`."""
     start, end = max(lo, span.start), min(hi, span.end)
     if start >= end:
         return 0
-    first, last = walls(span, passing)
+    first, last = walls(span, rule)
     count = count_walls(x, max(first, start + span.offset), min(last, end + span.offset))
     lands = span.start + span.offset
-    if passing.shift and start == span.start and fires_in_gap(x, span) and not count_walls(x, lands, lands + 1):
+    if rule.shift and start == span.start and fires_in_gap(x, span) and not count_walls(x, lands, lands + 1):
         count += 1
     return count
 
@@ -45,7 +45,7 @@ def count_walls(x: CronExpression, lo: int, hi: int) -> int:
 
 
 def _days_between(x: CronExpression, first: int, end: int) -> int:
-    """Count the matching days since 1970, from `first` to before `end`."""
+    """Count the matching days from `first` to before `end`; days are numbered from 1970-01-01."""
     count = 0
     index = _month_of(first) if first < end else 0
     while first < end:
@@ -64,7 +64,7 @@ def _month_of(day: int) -> int:
 
 
 def _times_before(x: CronExpression, second: int) -> int:
-    """Count the matching seconds of a day before `second`."""
+    """Count the matching times of a day that are earlier than its `second`."""
     minute, second = divmod(second, 60)
     hour, minute = divmod(minute, 60)
     in_minute = x.seconds.bits.bit_count()

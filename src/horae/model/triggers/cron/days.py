@@ -1,7 +1,7 @@
 """The days of a month that an expression matches.
 
-The days of a month are bits; bit 0 is the first day. They depend only on the month's length and the weekday of its
-first day. So there are only 28 shapes of months, and an expression computes its days for each of them in advance.
+The matching days of a month are bits; bit 0 is the first day. They depend only on the month's length and the weekday of
+its first day. So there are only 28 *shapes* of months, and an expression computes its days for each shape in advance.
 """
 
 from dataclasses import dataclass, field
@@ -22,7 +22,9 @@ def shape(length: int, first: int) -> int:
 class Special(Protocol):
     """A day found by counting within the month, not by its number."""
 
-    def bits(self, length: int, first: int) -> int: ...
+    def bits(self, length: int, first: int) -> int:
+        """Return the matching days, as bits, of a month with this length and this first weekday (0 is Sunday)."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,10 @@ class Last:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """`15W`, the weekday nearest to a day within its month; `LW` and `L-3W` count from the last day."""
+    """`15W`, the working day (Monday to Friday) in the same month that is nearest to a day.
+
+    `LW` and `L-3W` count that day from the last of the month: it is `before` days earlier.
+    """
 
     day: int | None = None
     before: int = 0
@@ -85,11 +90,11 @@ class Days:
     special: tuple[Special, ...] = field(default=())
 
     def of_month(self, length: int, first: int) -> int:
-        """Evaluate the field as days of the month."""
+        """Return the matching days of a month, as bits, if this is the day-of-month field."""
         return self.plain >> 1 & (1 << length) - 1 | self._special(length, first)
 
     def of_week(self, length: int, first: int) -> int:
-        """Evaluate the field as weekdays, 0 for Sunday."""
+        """Return the matching days of a month, as bits, if this is the day-of-week field, in which 0 is Sunday."""
         week = (self.plain | self.plain << 7) >> first & 0x7F
         return week * _FIVE_WEEKS & (1 << length) - 1 | self._special(length, first)
 
@@ -102,12 +107,12 @@ class Days:
 
 @lru_cache(maxsize=4096)
 def month_days(dom: Days, dow: Days, *, both: bool) -> tuple[int, ...]:
-    """Return for each of SHAPES the days that match both fields, or either field."""
+    """Return, for each shape in SHAPES, the days that match both fields (if `both`) or at least one of them."""
     rows = ((dom.of_month(*each), dow.of_week(*each)) for each in SHAPES)
     return tuple(month & week if both else month | week for month, week in rows)
 
 
 def never(months: int, days: tuple[int, ...]) -> bool:
-    """Return whether no month of the set ever has such a day, in any year."""
+    """Return whether no date matches: `months` has the matching months as bits, `days` the days for each shape."""
     lengths = {length for month in LENGTHS if months >> month & 1 for length in LENGTHS[month]}
     return not any(days[shape(length, first)] for length in lengths for first in range(7))

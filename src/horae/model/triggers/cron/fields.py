@@ -19,7 +19,7 @@ _SPREAD = re.compile(r"H(?:\((\w+)-(\w+)\))?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class CronField:
-    """One field of a dialect. `H` hashes `name` and chooses from the range `spread`."""
+    """One field of a dialect. `H` stands for a value in the range `spread`: a hash of the job's key and `name`."""
 
     name: str
     title: str
@@ -28,7 +28,7 @@ class CronField:
     spread: tuple[int, int] | None
     names: Mapping[str, int] = field(default_factory=dict)
     order: str = ORDER  # the order of the dialect's fields, for error messages
-    wraps: bool = False  # whether `22-2` continues past the field's end at its beginning
+    wraps: bool = False  # whether a range such as `22-2` is allowed, which continues at the beginning of the field
 
 
 SECOND = CronField("second", "second", 0, 59, (0, 59))
@@ -45,7 +45,7 @@ def refuse(where: CronField, item: str, reason: str, remedy: str) -> NoReturn:
 
 
 def read_item(where: CronField, item: str, key: str) -> int:
-    """Return one item of a field's list (`5`, `1-5`, `*/15`, `MON-FRI`, `H/10`) as bits; bit 0 is the value 0."""
+    """Parse one item of a list (`5`, `1-5`, `*/15`, `MON-FRI`, `H/10`), and return it as bits; bit 0 is the value 0."""
     base, slash, steps = item.partition("/")
     step = _read_step(where, item, steps) if slash else 1
     lo, hi = _read_range(where, item, base, step if slash else 0, key)
@@ -71,14 +71,14 @@ def _read_step(where: CronField, item: str, text: str) -> int:
     if not text.isdigit() or not text.isascii() or len(text) > 9:
         refuse(where, item, "the step after / must be a whole number", f'For example "*/{_example_step(where)}".')
     if int(text) == 0:
-        refuse(where, item, "a step of 0 never moves on", f'For example "*/{_example_step(where)}".')
+        refuse(where, item, "a step of 0 is not allowed", f'For example "*/{_example_step(where)}".')
     return int(text)
 
 
 def _read_range(where: CronField, item: str, base: str, step: int, key: str) -> tuple[int, int]:
-    """Return the first and last value of an item; `step` is 0 without a step.
+    """Return the first and last value of an item; `step` is 0 if the item has no step.
 
-    A last value beyond the field's range wraps.
+    If the range wraps, the last value is beyond the end of the field by the values counted from its beginning.
     """
     if base == "*" or (base == "?" and not step):
         return where.lo, where.hi
@@ -95,20 +95,25 @@ def _read_range(where: CronField, item: str, base: str, step: int, key: str) -> 
 
 
 def _open_end(where: CronField, item: str, lo: int, step: int) -> int:
-    """Return the end of `5/15`: the end of the field.
+    """Return the last value of an item such as `5/15`: the end of the field.
 
-    Cron implementations disagree whether a week that does not begin on Sunday ends on one, so that is refused.
+    Cron implementations disagree on whether the week ends with Saturday (6) or with Sunday (7). So an item of weekdays
+    that would include the 7 is refused.
     """
     if where is DOW and lo > 0 and (7 - lo) % step == 0:
         remedy = f'Write "{lo}-7/{step}" with Sunday or "{lo}-6/{step}" without.' if lo < 7 else 'Write "SUN".'
-        refuse(where, item, "Sunday may or may not be meant", remedy)
+        refuse(where, item, "it is not clear whether Sunday is included", remedy)
     return where.hi
 
 
 def _read_spread(where: CronField, item: str, found: re.Match[str], step: int, key: str) -> tuple[int, int]:
-    """Resolve `H` to one stable value of its range per key, and `H/15` to every 15th value from a stable start."""
+    """Return the first and last value of an item with `H`.
+
+    For `H` both are a value that depends only on the key. For `H/15` the first depends on the key, the last is the end
+    of the range.
+    """
     if where.spread is None:
-        refuse(where, item, f"H does not choose a {where.title}", _expected(where))
+        refuse(where, item, f"H is not allowed in the {where.title} field", _expected(where))
     if not key:
         refuse(where, item, "H needs a job's name, and there is none here", "Give a number instead.")
     lo, hi = where.spread
@@ -155,7 +160,7 @@ def _instead(where: CronField, value: int) -> str:
 
 
 def _turned(where: CronField, first: str, last: str) -> str:
-    """Suggest a backwards range as two forward ranges, or swapped where wrapping has no meaning."""
+    """Suggest two forward ranges in place of a backwards range; for years, which do not repeat, the swapped range."""
     if where.name == "year":
         return f'Write "{last}-{first}".'
     if where is DOW:

@@ -12,7 +12,7 @@ _UNRESTRICTED = ("*", "?")
 
 
 def lint(x: CronExpression) -> list[str]:
-    """Return warnings about an expression that is valid but surprising, in plain words."""
+    """Return warnings about an expression, as sentences for users."""
     return [*_steps(x), *_often(x), *_either_or_both(x), *_short_months(x), *_other_dialect(x)]
 
 
@@ -72,7 +72,7 @@ def _other_dialect(x: CronExpression) -> Iterator[str]:
     dow = x.fields[5]
     numbered = any(item[:1].isdigit() for item in dow.split(","))
     if x.dialect == "unix" and numbered and "?" in x.fields:
-        yield f'"?" is how Quartz writes; here "{dow}" counts from 0 for Sunday, in the quartz dialect from 1.'
+        yield f'"?" is Quartz syntax. In that dialect, weekdays count from 1 for Sunday; here, in "{dow}", from 0.'
     if x.dialect == "quartz" and dow == "1-5":
         yield 'In the quartz dialect "1-5" is Sunday to Thursday; from Monday to Friday is "2-6" or "MON-FRI".'
     if x.dialect == "quartz" and dow == "L":

@@ -1,4 +1,4 @@
-"""Parsing of a field's list: plain values as bits, and in day fields also days counted within a month."""
+"""Parsing of a field's list: plain values become bits; day fields also have days that are counted within a month."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ Counted = Callable[[CronField, str], Special | None]
 
 
 def read_list(where: CronField, text: str, key: str) -> int:
-    """Return a field of plain values as bits; bit 0 is the value 0."""
+    """Parse a field that has only plain values, and return them as bits; bit 0 is the value 0."""
     bits = 0
     for item in dict.fromkeys(text.split(",")):
         bits |= read_item(where, item, key)
@@ -17,7 +17,7 @@ def read_list(where: CronField, text: str, key: str) -> int:
 
 
 def read_days(where: CronField, text: str, key: str, counted: Counted) -> Days:
-    """Parse a day field; `counted` parses items counted within the month and returns None for plain items."""
+    """Parse a day field. `counted` parses items such as `L` or `MON#2`; it returns None for any other item."""
     bits, special = 0, []
     for item in dict.fromkeys(text.split(",")):
         if found := counted(where, item):
@@ -28,14 +28,14 @@ def read_days(where: CronField, text: str, key: str, counted: Counted) -> Days:
 
 
 def read_weekdays(where: CronField, text: str, key: str, counted: Counted) -> Days:
-    """Parse a field of weekdays and number them from Sunday as 0, whatever the field's own numbers are."""
+    """Parse a field of weekdays. In the result 0 is Sunday, in whichever way the dialect numbers weekdays."""
     days = read_days(where, text, key, counted)
     bits = days.plain >> where.lo
     return Days((bits | bits >> 7) & 0x7F, days.special)
 
 
 def counted_in_month(where: CronField, item: str) -> Special | None:
-    """Parse `L`, `LW` or `15W`."""
+    """Parse `L`, `LW` or `15W`; return None for any other item."""
     if item == "L":
         return Last()
     if item == "LW":
@@ -44,7 +44,7 @@ def counted_in_month(where: CronField, item: str) -> Special | None:
 
 
 def counted_weekday(where: CronField, item: str) -> Special | None:
-    """Parse `5L` or `MON#2`."""
+    """Parse `5L` or `MON#2`; return None for any other item."""
     weekday, hash_, nth = item.partition("#")
     if hash_:
         if nth not in ("1", "2", "3", "4", "5"):

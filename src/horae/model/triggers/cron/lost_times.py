@@ -1,6 +1,6 @@
 """Wall times that a clock change skips and that never fire.
 
-This concerns fixed expressions, if they are set to skip gaps or if a whole date is skipped.
+Only *fixed* expressions (see `fire`) have such times: if the user chose to skip them, or if a zone skips a whole date.
 """
 
 from typing import NamedTuple
@@ -12,9 +12,12 @@ from horae.model.triggers.cron.zone import Span, spans
 
 
 class LostTimes(NamedTuple):
-    """The matching wall times of one gap: their number, the first, the last, and the clock before and after the gap."""
+    """The matching wall times in one gap: how many there are (`times`), the `first` and the `last`, in wall seconds.
 
-    change: int  # the UTC second at which the clock jumps from `before` to `after`
+    The wall clock jumps from `before` to `after`.
+    """
+
+    change: int  # the UTC second of the jump
     before: int
     after: int
     times: int
@@ -23,7 +26,7 @@ class LostTimes(NamedTuple):
 
 
 def lost_times(x: CronExpression, zone: str, bucket: int, gap: DstGap = "shift") -> list[LostTimes]:
-    """Return the gaps of one bucket of UTC seconds with matching wall times that do not fire."""
+    """Return the gaps in one bucket of UTC seconds that contain matching wall times, if these do not fire."""
     return [] if x.wild else [lost for span in spans(zone, bucket) if (lost := _lost(x, span, gap)) is not None]
 
 

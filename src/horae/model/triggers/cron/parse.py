@@ -1,4 +1,4 @@
-"""Parsing of a cron expression of either dialect into an `Expression`."""
+"""Parsing of a cron expression of either dialect into a `CronExpression`."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -20,7 +20,11 @@ _SPREAD = re.compile(r"(?<![A-Z])H(?![A-Z])", re.IGNORECASE)
 
 @lru_cache(maxsize=16_384)
 def parse_cron(text: str, dialect: str = "unix", key: str = "") -> CronExpression:
-    """Parse an expression or refuse it with the reason and a suggestion. `H` spreads by `key` (namespace/job)."""
+    """Parse an expression or refuse it with the reason and a suggestion.
+
+    `H` in an expression stands for a value computed from a hash of `key` ("namespace/job"), so that jobs with the same
+    expression fire at different times.
+    """
     if dialect not in _DIALECTS:
         raise BadInput(
             f"There is no cron dialect {dialect[:40]!r}.", f"Known: {', '.join(_DIALECTS)}.", field="schedule.dialect"
@@ -38,5 +42,5 @@ def parse_cron(text: str, dialect: str = "unix", key: str = "") -> CronExpressio
 
 
 def needs_key(text: str) -> bool:
-    """Return whether an expression uses `H`. Expressions without it are shared between jobs."""
+    """Return whether an expression uses `H`. If it does not, all jobs share one parsed expression."""
     return _SPREAD.search(text) is not None

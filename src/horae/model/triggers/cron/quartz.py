@@ -1,7 +1,7 @@
 """The quartz dialect: seconds first, 1 is Sunday, `?` in one day field, and an optional year.
 
-It accepts the syntax that Quartz documents, including ranges that wrap past the end of a field (`22-2`, `NOV-FEB`), and
-produces the same Expression as the unix dialect.
+It accepts the syntax that Quartz documents, including ranges that continue at the beginning of a field (`22-2`,
+`NOV-FEB`). Like the unix dialect, it produces a `CronExpression`.
 """
 
 import re
@@ -32,7 +32,7 @@ _LAST_OF_WEEK = re.compile(r"(^|,)L(?=,|$)")
 
 
 def parse_quartz(text: str, key: str) -> CronExpression:
-    """Parse an expression; ambiguous, wrong and never-firing ones are refused with the reason and a suggestion."""
+    """Parse an expression. Refuse one that is ambiguous, wrong or never fires, with the reason and a suggestion."""
     *parts, year = _split(text)
     second, minute, hour, dom, month, dow = parts
     _refuse_questions(second, minute, hour, month, year)
@@ -78,7 +78,7 @@ def _count(text: str, parts: list[str]) -> str:
         return ORDER
     with suppress(BadInput):
         parse_unix(text, "any/key")
-        return f"It reads as the unix dialect: leave the dialect out{_translated(['0', *parts])}."
+        return f"It is a valid expression of the unix dialect: leave the dialect out{_translated(['0', *parts])}."
     return ORDER
 
 
@@ -86,17 +86,17 @@ def _refuse_macro(text: str) -> None:
     instead = ""
     if text.lower() in MACROS:
         instead = _translated(["0", *MACROS[text.lower()].split()])
-    reason = f'"{text}" is not of the quartz dialect, which has no macros.'
+    reason = f'"{text}" is not allowed: the quartz dialect has no macros.'
     raise BadInput(reason, f"Leave the dialect out{instead}.", field="schedule")
 
 
 def _translated(parts: list[str]) -> str:
-    """Translate the six fields of a unix expression, if the translation is unambiguous."""
+    """Continue a remedy with the quartz spelling of a unix expression's six fields, if there is exactly one."""
     *clock, dom, month, dow = parts
     if dow == "0":
         dow = "SUN"
     if any(each.isdigit() for each in dow):
-        return ", or mind that 1 is Sunday here"
+        return ", or number the weekdays from 1 for Sunday, as the quartz dialect does"
     if "*" not in (dom, dow):
         return ""
     days = [dom, month, "?"] if dow == "*" else ["?", month, dow]
@@ -110,7 +110,7 @@ def _refuse_questions(*parts: str) -> None:
 
 
 def _require_question(text: str, parts: list[str], year: str) -> None:
-    """Require `?` in exactly one day field, since Quartz does not define two restricted day fields."""
+    """Require `?` in exactly one day field, because Quartz does not define the meaning of two restricted day fields."""
     dom, dow = parts[3], parts[5]
     if "?" in (dom, dow) and (dom + dow).count("?") == 1:
         return

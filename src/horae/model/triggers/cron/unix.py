@@ -19,7 +19,7 @@ MACROS = {
 
 
 def parse_unix(text: str, key: str) -> CronExpression:
-    """Parse an expression; ambiguous, wrong and never-firing ones are refused with the reason and a suggestion."""
+    """Parse an expression. Refuse one that is ambiguous, wrong or never fires, with the reason and a suggestion."""
     parts = _split(text)
     second, minute, hour, dom, month, dow = parts
     months = read_list(f.MONTH, month, key)
@@ -89,5 +89,5 @@ def _counted_in_month(where: CronField, item: str) -> Special | None:
 
 def _counted_weekday(where: CronField, item: str) -> Special | None:
     if item == "L":
-        refuse(where, item, "it does not say which weekday", 'Write "6" for Saturday or "5L" for the last Friday.')
+        refuse(where, item, "L does not say which weekday", 'Write "6" for Saturday or "5L" for the last Friday.')
     return counted_weekday(where, item)

@@ -11,14 +11,17 @@ from functools import lru_cache
 from horae.model.triggers.cron.days import Days, shape
 
 DAY = 86_400
-YEARS_AHEAD = 50  # a leap day on a given weekday may be 40 years away, and no date is further
+YEARS_AHEAD = 50  # the rarest date, a leap day on a given weekday, may be 40 years away
 
 EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _FIRST_MONTH, _LAST_MONTH = 12, 9_999 * 12 + 10  # months since year 0 that `date` supports, with a margin at the end
 
 
 class Ticks:
-    """The values of one clock field, with the nearest value above and below each position."""
+    """The matching values of one clock field, with tables of the nearest value at or above and at or below a position.
+
+    `ceil[n]` is the first value at or above n, `floor[n + 1]` the last value at or below n; -1 means that none exists.
+    """
 
     __slots__ = ("bits", "ceil", "first", "floor", "last")
 
@@ -28,32 +31,35 @@ class Ticks:
             floor.append(place if bits >> place & 1 else floor[-1])
             ceil.append(size - 1 - place if bits >> size - 1 - place & 1 else ceil[-1])
         self.bits = bits
-        # One more entry than positions: a lookup beyond the end returns -1.
+        # Each table has one entry more than the field has positions, so that a lookup past its end returns -1.
         self.ceil, self.floor = tuple(reversed(ceil)), tuple(floor)
         self.first, self.last = self.ceil[0], self.floor[-1]
 
 
 @lru_cache(maxsize=4096)
 def ticks(bits: int, size: int) -> Ticks:
-    """Return the values of a field. Expressions share them, as most expressions differ in one field only."""
+    """Return the values of a field. Expressions share the object, because most of them differ in one field only."""
     return Ticks(bits, size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CronExpression:
-    """A parsed cron expression. `wild` decides its behaviour at clock changes; `fields` are its six source fields."""
+    """A parsed cron expression. `wild` decides its behaviour at clock changes (see `fire`).
+
+    `months` has the matching months as bits; bit 1 is January.
+    """
 
     text: str
-    fields: tuple[str, ...]  # upper case, from the second to the day of the week
+    fields: tuple[str, ...]  # the six fields in upper case, from the second to the day of the week
     seconds: Ticks
     minutes: Ticks
     hours: Ticks
     months: int
-    days: tuple[int, ...]  # for each of days.SHAPES
+    days: tuple[int, ...]  # the matching days, as bits, for each shape in `days.SHAPES`
     wild: bool
     dom: Days
     dow: Days  # 0 is Sunday in both dialects
-    both: bool  # whether a day must match both day fields or either of them
+    both: bool  # true if a day must match both day fields, false if one of them is enough
     years: tuple[int, ...] | None = None  # in order; None for every year
     dialect: str = "unix"
 
@@ -65,7 +71,7 @@ class CronExpression:
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """A month of a year, with its first day (counted since 1970) and its shape."""
+    """A month of a year. `start` is its first day, counted in days since 1970; `shape` is an index in `days.SHAPES`."""
 
     year: int
     number: int
@@ -84,7 +90,10 @@ def month_at(index: int) -> Month:
 
 
 def ceil_wall(x: CronExpression, wall: int) -> int | None:
-    """Return the first matching wall time at or after `wall`, within 50 years or in the expression's years."""
+    """Return the first matching wall time at or after `wall`.
+
+    Return None if the expression has no further year, or none of the next 50 years has a matching date.
+    """
     day, second = divmod(wall, DAY)
     at = date.fromordinal(day + EPOCH_ORDINAL)
     index = at.year * 12 + at.month - 1
@@ -101,7 +110,10 @@ def ceil_wall(x: CronExpression, wall: int) -> int | None:
 
 
 def floor_wall(x: CronExpression, wall: int) -> int | None:
-    """Return the last matching wall time at or before `wall`, within 50 years or in the expression's years."""
+    """Return the last matching wall time at or before `wall`.
+
+    Return None if the expression has no earlier year, or none of the previous 50 years has a matching date.
+    """
     day, second = divmod(wall, DAY)
     at = date.fromordinal(day + EPOCH_ORDINAL)
     index = at.year * 12 + at.month - 1

@@ -17,7 +17,7 @@ from horae.model.fields.kinds import Text
 from horae.model.fields.values import a_text
 
 MOST_NAME = 120
-BUCKET_BITS = 25  # spans are computed and cached for 2**25 s, a little more than a year, at a time
+BUCKET_BITS = 25  # spans are computed and cached by bucket: 2**25 seconds, a little more than a year
 FIRST_BUCKET, LAST_BUCKET = -1_800, 6_600  # the range of `datetime`, years 55 to 8981
 
 _MARGIN = 2 * 86_400  # more than the largest existing clock change
@@ -28,8 +28,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Span(NamedTuple):
     """UTC seconds from `start` to before `end` during which wall time is UTC plus `offset`.
 
-    Wall times below `high` were already shown before this span, or were skipped when it began. (If they were skipped,
-    `high < start + offset`, and the gap lies between these two.) Wall times from `low` on will be shown again.
+    The clock has already shown wall times below `high` before this span. If `high < start + offset`, the clock jumped
+    forward at `start` and skipped the wall times between these two. It shows wall times from `low` on again after this
+    span.
     """
 
     start: int
@@ -55,7 +56,7 @@ def _cut(span: Span, start: int, end: int) -> Span:
 
 
 def _watermarks(rough: list[tuple[int, int, int]]) -> list[Span]:
-    """Build spans from (start, end, offset) with the highest wall time shown before and the lowest shown after each."""
+    """Build a span from each (start, end, offset), with `high` and `low` from the spans before and after it."""
     highs, lows = [rough[0][0] + rough[0][2]], [rough[-1][1] + rough[-1][2]]
     for _, end, offset in rough[:-1]:
         highs.append(max(highs[-1], end + offset))
@@ -96,7 +97,7 @@ def _offset(zone: ZoneInfo, second: int) -> int:
 
 @cache
 def load(name: str) -> ZoneInfo:
-    """Load the zone with this IANA name; refuse an unknown name with the nearest known ones."""
+    """Load the zone with this IANA name. Refuse an unknown name and suggest the nearest known ones."""
     if name not in names():
         raise BadInput(f"There is no time zone named {name[:60]!r}.", _suggestion(name), field="schedule.timezone")
     with (resources.files("tzdata") / "zoneinfo" / name).open("rb") as rules:

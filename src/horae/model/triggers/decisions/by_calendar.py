@@ -1,8 +1,8 @@
 """The outcome of the nominal fires of a trigger that depends on calendars.
 
-Fires that run are decided as usual, by `decide`; every fire around them that does not run gets a ledger row as well. A
-fire is decided at its instant, but an advanced fire at the last open second before it. Fires that do not run are
-decided together if they are within a few seconds of each other.
+Fires that the calendars let run are decided by `decide`, like those of other triggers; all other fires get a ledger row
+too. A fire is decided when its instant has come; a fire that is advanced, at the last open second before its instant.
+Fires in closed time that follow each other within a few seconds are decided together.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,8 +28,8 @@ from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.timetable import Timetable
 from horae.model.triggers.decisions.values import Once, Trigger, previous_fire
 
-TOGETHER: Micros = 5 * SECOND  # a closed fire waits this long to share a row with the next
-MOST_ROWS = 64  # rows into which one run of fires is split by openings
+TOGETHER: Micros = 5 * SECOND  # a fire in closed time is recorded this much later, to share a row with the next fires
+MOST_ROWS = 64  # rows into which one run of fires may be split
 
 
 def decide_by_calendar(
@@ -45,18 +45,18 @@ def decide_by_calendar(
     waiting: int = 0,
     moved_to: Instant | None = None,
 ) -> Decision:
-    """Decide the nominal fires in (decided_through, now] and an advanced later fire; otherwise the same as `decide`.
+    """Decide the nominal fires in (decided_through, now], and a later one that is advanced to `now` or earlier.
 
-    `moved_to` is the instant to which the last moved fire went. A moved fire runs at that instant (`due`); further
-    fires moved to the same instant are `coalesced` with it. The cost depends on the size of the result, not on the
-    elapsed time.
+    The parameters are those of `decide`, and `moved_to`: the instant to which the last decided fire was moved. A moved
+    fire runs at its new instant (`due`); further fires moved to the same instant are `coalesced` with it. The cost
+    depends on the size of the result, not on the elapsed time.
     """
     at = now - rules.offset
     bare = msgspec.structs.replace(rules, offset=0, start_at=None, end_at=None)
     timetable = Timetable(trigger, rules, calendar, decided_through, moved_to, at)
     main = decide(
         cast(Trigger, timetable), bare, decided_through, at, limit, fired=fired, busy=busy, waiting=waiting
-    )  # the timetable provides fires in place of the trigger
+    )  # the timetable stands in for the trigger: its fires are those that the calendar lets run
     cut = main.next_fire_at is not None and main.next_fire_at <= at
     fires, ledger, through = main.fires, main.ledger, main.decided_through
     if not cut and not is_spent(rules, fired + len(fires)):
@@ -85,7 +85,10 @@ def decide_by_calendar(
 def _next_decision_at(
     trigger: Trigger, rules: Rules, calendar: Calendar, decided_through: Instant, moved_to: Instant | None
 ) -> Instant | None:
-    """Return when the trigger must be decided next, before its offset: for a fire, or to record closed ones."""
+    """Return when the trigger must be decided next: for a fire that runs, or to record fires in closed time.
+
+    The delay `rules.offset` is not included.
+    """
     timetable = Timetable(trigger, rules, calendar, decided_through, moved_to)
     first = timetable.nominal_after(decided_through)
     if first is None:
@@ -98,7 +101,7 @@ def _next_decision_at(
 
 
 def runs_after(trigger: Trigger, rules: Rules, calendar: Calendar, after: Instant) -> Iterator[tuple[Instant, Instant]]:
-    """Yield the fires that run after an instant, each with its due instant; end when a long search finds no more."""
+    """Yield the fires that run after an instant, each with its due instant, until a long search finds no more."""
     timetable = Timetable(trigger, rules, calendar, after)
     at = timetable.next(after)
     while at is not None:
@@ -116,7 +119,7 @@ def _decide_advanced(
     busy: bool,
     waiting: int,
 ) -> Decision | None:
-    """Decide a future fire that is already due because it is advanced; None without one."""
+    """Decide the next fire if it is already due because it is advanced; otherwise return None."""
     following = timetable.nominal_after(max(through, at)) if rules.outside == "advance" and limit > 0 else None
     if following is None or not timetable.runs(following):
         return None
@@ -131,13 +134,13 @@ def _decide_advanced(
 
 
 def _moved(timetable: Timetable, trigger: Trigger, fire: Fire) -> Fire:
-    """Return a fire with its due instant if that differs, and with the nominal fire before it as `since`."""
+    """Return a fire with `since`, the nominal fire before it, and with `due` if a calendar moved it."""
     due = timetable.due(fire.at)
     return Fire(fire.at, previous_fire(trigger, fire.at), None if due == fire.at else due)
 
 
 def _recorded(timetable: Timetable, run: LedgerRun, now: Instant) -> LedgerRun:
-    """Return a run as it is recorded: a moved fire names its new instant."""
+    """Return the run to record: a fire that was moved gets the disposition `moved` and a cause with its new instant."""
     if run.disposition != "fired":
         return run
     due = timetable.due(run.first)
@@ -160,7 +163,7 @@ def _covered(
             yield run
         elif timetable.rules.outside == "skip":
             yield from _split_by_openings(timetable, run)
-        else:  # a fire after a fire that does not run gets the same disposition
+        else:  # this run also covers the fires between it and the next run
             before = ledger[place + 1].first if place + 1 < len(ledger) else through + 1
             reached = max(reached, timetable.nominal_before(before) or reached)
             yield LedgerRun(run.first, reached, run.disposition, run.cause)
@@ -196,9 +199,9 @@ def _disposition(timetable: Timetable, at: Instant) -> tuple[Disposition, str]:
 
 
 def _split_by_openings(timetable: Timetable, run: LedgerRun) -> Iterator[LedgerRun]:
-    """Split a run of fires that did not run by openings, since the calendar was closed for some of them anyway.
+    """Split a run of skipped fires: those in closed time are recorded as skipped by the calendar.
 
-    After MOST_ROWS the rest becomes one row: fires missed over years need no row per day.
+    After MOST_ROWS rows the remaining fires become one row, because fires missed over years need no row per day.
     """
     first: Instant | None = run.first
     for _ in range(MOST_ROWS // 2):
@@ -210,12 +213,12 @@ def _split_by_openings(timetable: Timetable, run: LedgerRun) -> Iterator[LedgerR
         first = timetable.next(last)
         yield from _runs_between(timetable, last, min(first or run.last + 1, run.last + 1))
     if first is not None and first <= run.last:
-        cause = f'{run.cause}; calendar "{timetable.calendar.name}" was closed at some of these'
+        cause = f'{run.cause}; calendar "{timetable.calendar.name}" was closed at some of these fires'
         yield LedgerRun(first, run.last, run.disposition, cause)
 
 
 def _merged(rows: Iterator[LedgerRun]) -> Iterator[LedgerRun]:
-    """Merge adjacent rows with the same disposition and cause; a fire that runs keeps its own row."""
+    """Merge adjacent rows with the same disposition and cause, except the rows of fires that run."""
     kept: LedgerRun | None = None
     for row in rows:
         if kept is None:

@@ -1,4 +1,4 @@
-"""The number of nominal fires between two instants, computed at a cost per month of the span."""
+"""The number of nominal fires between two instants. The cost grows with the number of months, not of fires."""
 
 from horae.env import Instant
 from horae.model.triggers.decisions.rules import Rules
@@ -8,7 +8,7 @@ from horae.model.triggers.decisions.values import Trigger
 def fires_left(trigger: Trigger, rules: Rules, fired: int, decided_through: Instant, at: Instant) -> int | None:
     """Return how many fires after an instant `max_fires` still allows, or None without a limit.
 
-    `fired` is the number of fires that ran up to `decided`. All fires between `decided` and the instant are assumed to
+    `fired` is the number of fires that ran up to `decided_through`. All fires from there to the instant are assumed to
     run.
     """
     if rules.max_fires is None or at < decided_through:

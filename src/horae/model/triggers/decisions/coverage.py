@@ -1,6 +1,6 @@
 """The check that ledger rows cover each nominal fire of a trigger exactly once; flaws are reported as spans of fires.
 
-It also checks that wall times skipped by clock changes are recorded: by a row of their own or by a run that spans them.
+It also checks that wall times skipped by clock changes are recorded, by a row of their own or by a row around them.
 """
 
 from typing import Literal
@@ -25,7 +25,10 @@ class FireSpan(Struct, frozen=True, order=True):
 
 
 class Flaw(Struct, frozen=True):
-    """Nominal fires covered by no row or by two rows, or a row whose first or last fire is not nominal."""
+    """A flaw of the ledger: fires that no row covers (uncovered) or two rows cover (doubled), or an invented row.
+
+    A row is invented if its first or last instant is not a nominal fire.
+    """
 
     kind: FlawKind
     span: FireSpan
@@ -34,8 +37,8 @@ class Flaw(Struct, frozen=True):
 class CoverageCheck:
     """Checks the ledger rows of one trigger, given in the order of their last fires.
 
-    Nominal fires after `begun` must be covered; earlier ones may be, since a backfill covers them. The check covers the
-    fires from `since` to `until`, both included, wherever rows begin or end.
+    Nominal fires after `begun` must be covered; earlier fires may be covered, because a backfill adds rows for them.
+    Only fires from `since` to `until`, both included, are checked, even if a row begins earlier or ends later.
     """
 
     def __init__(self, trigger: Trigger, rules: Rules, begun: Instant, since: Instant, until: Instant) -> None:
@@ -46,7 +49,7 @@ class CoverageCheck:
         self._doubled: list[FireSpan] = []
         self._invented: list[FireSpan] = []
         lost = lost_times_between(trigger, rules, max(begun, since - 1), until + 1)
-        self._lost_rows = dict.fromkeys((one.at for one in lost), 0)  # the number of rows per lost time
+        self._lost_rows = dict.fromkeys((one.at for one in lost), 0)  # the number of rows that cover each lost time
 
     def add(self, first: Instant, last: Instant) -> None:
         """Check the next row; a row that begins after `until` is ignored."""
@@ -105,7 +108,7 @@ class CoverageCheck:
         return FireSpan(first, latest(self._trigger, self._rules, before) or first)
 
     def _overlap(self, first: Instant, last: Instant) -> None:
-        """Handle a row that overlaps earlier rows: it fills holes there and doubles the rest."""
+        """Handle the part of a row before the end of earlier rows: it fills holes; its other fires are doubled."""
         holes: list[FireSpan] = []
         at = first
         for hole in self._holes:
@@ -125,7 +128,7 @@ class CoverageCheck:
 
 
 def name_fires(trigger: Trigger, rules: Rules, span: FireSpan, most: int) -> tuple[list[Instant], int]:
-    """Return the first nominal fires of a span and the number of all its fires."""
+    """Return the first nominal fires of a span, at most `most`, and the number of all its fires."""
     named: list[Instant] = []
     at = upcoming(trigger, rules, span.first - 1)
     while at is not None and at <= span.last and len(named) < most:

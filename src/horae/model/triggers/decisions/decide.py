@@ -1,4 +1,4 @@
-"""The outcome of each nominal fire. Every fire is covered by exactly one ledger run; an uncovered fire is a bug."""
+"""The outcome of each nominal fire. Exactly one run of the ledger must cover each fire."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -26,12 +26,12 @@ Disposition = Literal[
     "moved",
 ]
 
-# Wall times skipped by a clock change: they are not fires, but the ledger records them in the same way.
+# For wall times that a clock change skips. They are not fires, but the ledger records them in the same way.
 NONEXISTENT: Disposition = "skipped-nonexistent"
 
 
 class Fire(Struct, frozen=True, gc=False):
-    """A nominal fire that runs. Its data interval is [since, at); `since` is None without an earlier fire."""
+    """A nominal fire that runs. Its data interval is [since, at); `since` is None if there is no earlier fire."""
 
     at: Instant
     since: Instant | None
@@ -39,7 +39,7 @@ class Fire(Struct, frozen=True, gc=False):
 
 
 class LedgerRun(Struct, frozen=True, gc=False):
-    """An unbroken run of nominal fires, from the first to the last, with the same disposition and cause."""
+    """Consecutive nominal fires, from the first to the last, with the same disposition and cause."""
 
     first: Instant
     last: Instant
@@ -48,10 +48,11 @@ class LedgerRun(Struct, frozen=True, gc=False):
 
 
 class Decision(Struct, frozen=True, gc=False):
-    """The fires of a trigger that run now, and their ledger.
+    """The fires of a trigger that run now, and the runs to record in the ledger.
 
-    Each fire has its own `fired` run in the ledger; the runs are in order and adjacent. Wall times skipped by a clock
-    change get a run of their own, or are part of a longer run around them.
+    Each fire that runs is a ledger run of its own. The ledger runs are in order and leave out no fire up to
+    `decided_through`. Wall times skipped by a clock change get a ledger run of their own, or are part of a longer one
+    around them.
     """
 
     fires: tuple[Fire, ...]
@@ -74,15 +75,16 @@ def decide(
 ) -> Decision:
     """Decide the nominal fires in (decided_through, now]; at most `limit` of them run.
 
-    A fire within the grace time of its instant runs; older fires fall under the misfire policy. If the limit leaves
-    some undecided, `next_fire_at` is the first of them and already due. The cost depends on the size of the result, not
-    on the elapsed time. `fired` is the number of fires that ran so far, for `max_fires`. For `overlap`, `busy` says
+    A fire that is at most the grace time old runs; the misfire policy decides about older fires. If the limit leaves
+    fires undecided, `next_fire_at` is the first of them and already due. The cost depends on the size of the result,
+    not on the elapsed time. `fired` is the number of fires that ran so far, for `max_fires`. For `overlap`, `busy` says
     that an earlier execution has not ended, and `waiting` is the number of further executions that wait for it.
 
-    A spread trigger decides with a delay of `rules.offset`; `next_fire_at` includes that delay.
+    The fires of a trigger with `spread` are decided `rules.offset` after their instants; `next_fire_at` includes that
+    delay.
     """
     if limit < 1:
-        raise ValueError("a decision needs room for one fire")
+        raise ValueError("limit must be at least 1")
     now -= rules.offset
     left = limit if rules.max_fires is None else min(limit, rules.max_fires - fired)
     first = upcoming(trigger, rules, decided_through) if left > 0 else None
@@ -144,7 +146,7 @@ def _decide_single(
 def with_lost_times(
     trigger: Trigger, rules: Rules, runs: Iterable[LedgerRun], after: Instant, through: Instant
 ) -> Iterator[LedgerRun]:
-    """Yield the runs of (after, through] in order, with runs for wall times that clock changes skipped."""
+    """Yield the given runs in (after, through], and between them runs for wall times that clock changes skipped."""
     if not can_lose_times(trigger):
         yield from runs
         return
@@ -161,9 +163,9 @@ def _lost(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> It
 
 
 def next_decision_at(trigger: Trigger, rules: Rules, through: Instant, following: Instant | None) -> Instant | None:
-    """Return when a trigger must be decided next, before its offset: at `following`, or to record skipped wall times.
+    """Return when a trigger must be decided next: at the fire `following`, or earlier to record skipped wall times.
 
-    Without further fires, skipped wall times are recorded up to `end_at`.
+    The delay `rules.offset` is not included. If no fire follows, skipped wall times are recorded up to `end_at`.
     """
     until = rules.end_at if following is None else following
     if until is None or not can_lose_times(trigger):
@@ -186,9 +188,9 @@ def is_spent(rules: Rules, fired: int) -> bool:
 def cover(
     trigger: Trigger, rules: Rules, decided_through: Instant, now: Instant, disposition: Disposition, cause: str
 ) -> tuple[LedgerRun, ...]:
-    """Return one run for all nominal fires in (decided_through, now], with runs for wall times skipped around them.
+    """Return one run for all nominal fires in (decided_through, now], and runs for skipped wall times around it.
 
-    The end of a pause writes such a run.
+    Such a run is recorded when a pause ends, for example.
     """
     first = upcoming(trigger, rules, decided_through)
     runs: tuple[LedgerRun, ...] = ()
@@ -200,7 +202,7 @@ def cover(
 def due_after(trigger: Trigger, rules: Rules, decided_through: Instant) -> Instant | None:
     """Return when a trigger with this `decided_through` must be decided next."""
     if rules.calendars and rules.outside == "advance":
-        return decided_through + rules.offset  # at once: only a decision has the calendar
+        return decided_through + rules.offset  # at once, because a decision loads the calendar, which is needed here
     return _next_decision_with_offset(trigger, rules, decided_through, upcoming(trigger, rules, decided_through))
 
 
@@ -217,7 +219,10 @@ def latest(trigger: Trigger, rules: Rules, before: Instant) -> Instant | None:
 
 
 def _resume_at(trigger: Trigger, rules: Rules, first: Instant, now: Instant) -> Instant:
-    """Return the instant from which on fires run. Each policy keeps the newest missed fires and drops older ones."""
+    """Return the instant from which on fires run; fires from `first` to before it are missed.
+
+    Each misfire policy lets only the newest missed fires run, or none.
+    """
     resume = due_from(trigger, now - rules.grace)
     if rules.misfire.policy == "window":
         return min(resume, due_from(trigger, now - rules.misfire.within))
@@ -229,13 +234,13 @@ def _resume_at(trigger: Trigger, rules: Rules, first: Instant, now: Instant) -> 
 
 
 def _last_of(trigger: Trigger, rules: Rules, first: Instant, before: Instant) -> Instant:
-    """Return the last of the nominal fires that begin with `first` and lie before an instant."""
+    """Return the last nominal fire that is before an instant, but not before the fire `first`."""
     found = latest(trigger, rules, before)
     return first if found is None else max(first, found)
 
 
 def _missed_run(trigger: Trigger, rules: Rules, first: Instant, resume: Instant) -> tuple[LedgerRun, ...]:
-    """Return the run of missed fires, if any: from the first undecided fire to the last before `resume`."""
+    """Return the run of missed fires, from `first` to the last one before `resume`; empty if none was missed."""
     if first >= resume:
         return ()
     disposition: Disposition = "coalesced" if rules.misfire.policy == "latest" else "skipped-misfire"
@@ -258,8 +263,8 @@ def _skip_overlapping(
 ) -> tuple[tuple[LedgerRun, ...], Instant | None]:
     """Return the run of fires that the overlap policy skips, if any, and the first fire after it.
 
-    With `skip`, none runs beside the last execution. With `queueOne` and `cancelOther`, only the newest of several due
-    fires runs, since it would replace the others anyway.
+    With `skip`, no fire runs while the last execution runs. With `queueOne` and `cancelOther`, only the newest of
+    several due fires runs, because it would replace the others anyway.
     """
     if rules.overlap in ("allow", "queueAll") or first is None or first > now:
         return (), first
@@ -274,7 +279,10 @@ def _skip_overlapping(
 
 
 def _room(rules: Rules, busy: bool, waiting: int) -> int | None:
-    """Return how many executions a `queueAll` trigger may add: one that runs, and the rest of its waiting room."""
+    """Return how many executions a `queueAll` trigger may add: as many as may still wait, and one that runs at once.
+
+    No added execution runs at once if another one runs or waits. For other policies return None: there is no bound.
+    """
     if rules.overlap != "queueAll":
         return None
     return max(0, rules.most_queued - waiting) + (0 if busy or waiting else 1)
@@ -283,7 +291,7 @@ def _room(rules: Rules, busy: bool, waiting: int) -> int | None:
 def _skip_without_room(
     trigger: Trigger, rules: Rules, first: Instant, now: Instant
 ) -> tuple[tuple[LedgerRun, ...], Instant | None]:
-    """Return the run of fires without room in the queue, and the fire that follows them."""
+    """Return the run of fires that exceed `most_queued`, and the fire that follows them."""
     newest = _last_of(trigger, rules, first, now + 1)
     cause = f"{rules.most_queued} executions waited for the previous one already"
     return (LedgerRun(first, newest, "skipped-overlap", cause),), upcoming(trigger, rules, newest)
@@ -292,7 +300,7 @@ def _skip_without_room(
 def _fires_from(
     trigger: Trigger, rules: Rules, first: Instant | None, now: Instant, limit: int
 ) -> tuple[tuple[Fire, ...], Instant | None]:
-    """Return up to `limit` fires from `begun` to now, and the nominal fire that follows them."""
+    """Return up to `limit` fires from `first` to `now`, and the nominal fire that follows them."""
     fires: list[Fire] = []
     at = first
     while at is not None and at <= now and len(fires) < limit:

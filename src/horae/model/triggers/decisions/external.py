@@ -1,6 +1,6 @@
 """External triggers: fired by a named event, a webhook, or a new object in a watched place.
 
-They have no nominal instants. `model/triggers/events` decides which events fire them, when an event arrives.
+They have no nominal instants. When an event arrives, `model/triggers/events` decides which of them it fires.
 """
 
 import hashlib
@@ -33,14 +33,14 @@ FOLDER_SETTLES: Micros = 2 * SECOND
 
 _URL = re.compile(r"(?P<scheme>file|s3|gs)://(?P<place>[^/?#]*)(?P<path>/[^?#]*)?")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,221}")
-_EVENT = 'Write {"event": "upload"}, with "filter": "${event.payload.size > 10}" if not every one is to fire.'
-_WEBHOOK = 'Write "webhook": true, or {"verify": "none"} for senders that cannot sign, as object stores.'
+_EVENT = 'Write {"event": "upload"}; add "filter": "${event.payload.size > 10}" to fire for some events only.'
+_WEBHOOK = 'Write "webhook": true, or {"verify": "none"} for senders that cannot sign, such as object stores.'
 _WATCH = 'Write {"watch": "file:///srv/inbox"}, "s3://bucket/prefix/" or "gs://bucket/prefix/".'
 
 
 def _read_event(value: Any, at: str) -> str:
     if not isinstance(value, str) or not EVENT_NAME.fullmatch(value):
-        raise BadInput(f"{str(value)[:60]!r} is not a name of an event.", _EVENT, field=at)
+        raise BadInput(f"{str(value)[:60]!r} is not a valid name of an event.", _EVENT, field=at)
     return value
 
 
@@ -53,7 +53,7 @@ def _read_webhook(value: Any, at: str) -> Verify | None:
         chosen = value.get("verify", "signature")
         if chosen in get_args(Verify):
             return chosen  # type: ignore[no-any-return]
-    raise BadInput("That is no webhook.", _WEBHOOK, field=at)
+    raise BadInput("That is not a valid webhook.", _WEBHOOK, field=at)
 
 
 def _write_webhook(verify: Verify) -> bool | dict[str, str]:
@@ -68,7 +68,7 @@ def _read_filter(value: Any, at: str) -> str:
 
 
 def watch_url(value: Any, field: str) -> str:
-    """Return a place to watch in its normal spelling; a bare path is a folder."""
+    """Return the URL of a watched place in its normal spelling; a path without a scheme is a folder."""
     if isinstance(value, str) and value.startswith("/"):
         value = f"file://{value}"
     found = _URL.fullmatch(value) if isinstance(value, str) and len(value) <= MOST_URL and value.isprintable() else None
@@ -77,10 +77,10 @@ def watch_url(value: Any, field: str) -> str:
     path = found["path"] or ""
     if found["scheme"] == "file":
         if found["place"] not in ("", "localhost") or path in ("", "/"):
-            raise BadInput(f"{value[:60]!r} is not a folder's whole path.", _WATCH, field=field)
+            raise BadInput(f"{value[:60]!r} is not the absolute path of a folder.", _WATCH, field=field)
         return f"file://{posixpath.normpath(path)}"
     if not _BUCKET.fullmatch(found["place"]):
-        raise BadInput(f"{found['place'][:60]!r} is not a bucket.", _WATCH, field=field)
+        raise BadInput(f"{found['place'][:60]!r} is not a valid name of a bucket.", _WATCH, field=field)
     return f"{found['scheme']}://{found['place']}{path}"
 
 
@@ -113,10 +113,10 @@ class ExternalTrigger(Struct, frozen=True):
 class EventTrigger(
     ExternalTrigger, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="event"
 ):
-    """Fires when a named event arrives that passes the filter.
+    """Fires when an event named `event` arrives and passes the filter.
 
-    `verify` is set for a trigger with its own webhook and gives the way its calls are verified. A trigger without an
-    event name is fired by its own webhook only.
+    `verify` is set if the trigger has its own webhook; it says how calls of the webhook are verified. A trigger without
+    an event name is fired by its own webhook only.
     """
 
     event: Annotated[
@@ -142,7 +142,7 @@ class EventTrigger(
         """Return the trigger with these fields."""
         trigger = cls(**read)
         if trigger.event is None and trigger.verify is None:
-            raise BadInput("Nothing would ever fire this.", f"{_EVENT} {_WEBHOOK}", field="schedule.event")
+            raise BadInput("This trigger would never fire.", f"{_EVENT} {_WEBHOOK}", field="schedule.event")
         return trigger
 
     @property
@@ -197,7 +197,7 @@ class WatchTrigger(
     @property
     def words(self) -> str:
         """A short description without a full stop."""
-        return f"for each new object in {self.url}, looked at every {format_duration(self.interval)}"
+        return f"for each new object in {self.url}, checked every {format_duration(self.interval)}"
 
     @property
     def is_folder(self) -> bool:
@@ -222,12 +222,12 @@ class WatchTrigger(
 def watch_id(job: UUID, name: str, url: str) -> UUID:
     """Return the id of a watch's stored state.
 
-    It depends on the place, so other edits of the trigger keep that state.
+    The id depends on the watched place but not on the other fields, so other edits of the trigger keep the state.
     """
     digest = hashlib.sha256(f"{job}\0{name}\0{url}".encode()).digest()
     return UUID(bytes=digest[:16])
 
 
 def is_within(url: str, roots: Iterable[str]) -> bool:
-    """Return whether a place is inside one of these roots, judged by its spelling."""
+    """Return whether a URL is inside one of these roots. Only the texts are compared; links are not followed."""
     return any(f"{url}/".startswith(root.rstrip("/") + "/") for root in roots)

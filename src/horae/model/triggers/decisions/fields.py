@@ -1,4 +1,4 @@
-"""Fields of triggers: their metadata in the tables, and value kinds with their own parsers."""
+"""Fields of triggers: the metadata of a field in a table, and the kinds of values that only triggers have."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +23,8 @@ class TriggerField(Field):
     """A field of a trigger, with trigger-specific metadata."""
 
     no_event: str = ""  # the reason why an external trigger cannot have this field
-    between: bool = False  # whether a trigger with this field must also be decided between its fires
-    null: bool = False  # whether null means the default, although the default is a value
+    between: bool = False  # whether a trigger with this field must also be decided at instants between its fires
+    null: bool = False  # whether null is accepted and means the default, although the default is not None
 
 
 def _read_cron(value: Any, at: str) -> str:

@@ -1,4 +1,4 @@
-"""A cache of answers that hold for a range of time, by trigger.
+"""A cache of the next (or previous) fire of each trigger, with the range of instants for which it is the answer.
 
 The next fire after an instant is the same for every instant up to that fire. So ten million triggers with a few hundred
 distinct expressions compute only a few hundred answers at a time; all other lookups hit the cache.
@@ -9,19 +9,20 @@ from typing import Generic, TypeVar
 
 from horae.env import Instant
 
-MOST = 32_768  # distinct triggers; some 10 MB
+MOST = 32_768  # triggers; about 10 MB
 
 Key = TypeVar("Key", bound=Hashable)
 
 
-Stretch = tuple[Instant, Instant]  # the range for which an answer holds, in order
+Stretch = tuple[Instant, Instant]  # the first and last instant of a range; one of the two is the answer, a fire
 
 
 class FireCache(Generic[Key]):
-    """The two newest answers to one question per trigger; when there are too many, all are dropped at once.
+    """The two newest answers of a function per trigger. When MOST triggers are cached, the whole cache is emptied.
 
-    Two answers are needed because a decision asks for a fire and for the fire after it, for one trigger after another.
-    If two threads ask at once, only one answer is stored; both are right for their own range.
+    `forward` says that `ask` returns the next fire after an instant; otherwise it returns the last fire before it. Two
+    answers are needed because a decision looks up a fire and the fire after it. If two threads look up the same trigger
+    at once, one answer may not be stored; both threads return right answers.
     """
 
     def __init__(self, ask: Callable[[Key, Instant], Instant | None], *, forward: bool) -> None:
@@ -30,7 +31,7 @@ class FireCache(Generic[Key]):
         self._known: dict[Key, tuple[Stretch, Stretch]] = {}  # the newer first
 
     def __call__(self, trigger: Key, at: Instant) -> Instant | None:
-        """Return the fire strictly after an instant, or before it."""
+        """Return the next fire strictly after an instant, or the last fire strictly before it."""
         known = self._known.get(trigger)
         if known is not None:
             for lo, hi in known:

@@ -11,7 +11,7 @@ from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.timetable import Timetable
 from horae.model.triggers.decisions.values import Trigger
 
-FEW = 12  # the minimum number of fires to enumerate one by one before counting by span instead
+FEW = 12  # at least this many fires are enumerated one by one before each time span is counted instead
 
 
 def count_future_fires(
@@ -22,7 +22,10 @@ def count_future_fires(
     edges: Sequence[Instant],
     timetable: Timetable | None = None,
 ) -> list[int]:
-    """Count the undecided fires between each two edges; with a timetable, only those that the calendar lets run."""
+    """Count the undecided fires between each two consecutive `edges`.
+
+    With a timetable, count only fires that the calendar lets run.
+    """
     begin = max(decided_through, edges[0] - rules.offset - 1)
     left = fires_left(trigger, rules, fired, decided_through, begin)
     counts = _one_by_one(trigger, rules, begin, edges) if timetable is None else None
@@ -35,7 +38,7 @@ def count_future_fires(
 
 
 def _one_by_one(trigger: Trigger, rules: Rules, at: Instant, edges: Sequence[Instant]) -> list[int] | None:
-    """Count by enumeration; None if there are too many fires."""
+    """Count by enumeration; return None if there are too many fires for that."""
     counts, place = [0] * (len(edges) - 1), 0
     for _ in range(max(FEW, len(counts) // 2)):
         following = upcoming(trigger, rules, at)

@@ -1,7 +1,7 @@
-"""Wall times of a trigger that a clock change skipped: the ledger has a row for each change that skipped some.
+"""Wall times of a trigger that a clock change skipped: the ledger has a row for each change that skipped such times.
 
-They are not nominal fires, because no instant corresponds to them. The row of a change is placed a microsecond before
-the change: fires are whole seconds, so no fire collides with it, not even one at the end of the gap.
+They are not nominal fires, because no instant corresponds to them. The instant of their row is a microsecond before the
+clock change. Fires are at whole seconds, so no fire has that instant, not even a fire at the end of the gap.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class LostTimesRecord(Struct, frozen=True):
 
 
 def can_lose_times(trigger: Trigger) -> bool:
-    """Return whether a clock change may skip wall times of a trigger. Few triggers need that search."""
+    """Return whether a clock change may skip wall times of a trigger. This cheap test avoids most searches for them."""
     wall = trigger.wall
     return wall is not None and wall.timezone != "UTC" and _is_fixed(wall)
 
@@ -41,7 +41,7 @@ def _is_fixed(cron: Cron) -> bool:
 
 
 def lost_times_between(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> Sequence[LostTimesRecord]:
-    """Return the skipped wall times to record strictly between two instants within the rules' bounds, in order."""
+    """Return the records of skipped wall times strictly between two instants, within the rules' bounds, in order."""
     wall = trigger.wall
     if wall is None or not can_lose_times(trigger):
         return ()
@@ -55,7 +55,7 @@ def lost_times_between(trigger: Trigger, rules: Rules, after: Instant, before: I
 
 
 def first_lost_time(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> Instant | None:
-    """Return the instant of the first such record strictly between two instants."""
+    """Return the instant of the first record of skipped wall times strictly between two instants, or None."""
     lost = lost_times_between(trigger, rules, after, before)
     return lost[0].at if lost else None
 

@@ -1,4 +1,4 @@
-"""A trigger of a job: its name, definition, rules, and the params of its executions."""
+"""A trigger of a job: its name, its definition, its rules, and the params of its executions."""
 
 from typing import Annotated, Any
 
@@ -53,7 +53,7 @@ class NamedTrigger(Struct, frozen=True, kw_only=True):
     paused: Annotated[bool, TriggerField(Flag(), "Whether it begins paused.")] = False
 
     def is_like(self, other: "NamedTrigger") -> bool:
-        """Return whether both fire at the same instants with the same outcome, whatever their initial state."""
+        """Return whether both have the same definition, rules and params. Name and initial state are ignored."""
         return (self.trigger, self.rules, self.params) == (other.trigger, other.rules, other.params)
 
 

@@ -1,4 +1,4 @@
-"""The number of nominal fires that a calendar lets run between two instants, counted by opening."""
+"""The number of nominal fires between two instants that a calendar lets run, computed per opening, not per fire."""
 
 from horae.env import Instant
 from horae.model.triggers.decisions.count import count_fires
@@ -7,7 +7,7 @@ from horae.model.triggers.decisions.timetable import Timetable
 
 def count_open(timetable: Timetable, after: Instant, before: Instant) -> int:
     """Count the fires strictly between two instants that run: those in openings, and those moved to an opening."""
-    count, closed = 0, after  # the closed time before an opening begins after this instant
+    count, closed = 0, after  # `closed` is the last instant before the closed time in front of the next opening
     for opening in timetable.calendar.openings(after + 1, before):
         count += _moved(timetable, closed, min(opening.start, before))
         count += count_fires(
@@ -20,7 +20,7 @@ def count_open(timetable: Timetable, after: Instant, before: Instant) -> int:
 
 
 def _moved(timetable: Timetable, after: Instant, before: Instant) -> int:
-    """Count the fires of a closed time that run: at most one, the first, which stands for the others."""
+    """Count the fires of a closed time that run: none or one. The first runs, and the others are merged into it."""
     if timetable.rules.outside == "skip":
         return 0
     first = timetable.nominal_after(after)

@@ -1,8 +1,8 @@
-"""Params that a trigger adds for its executions. They override those of the job and may use templates over the fire.
+"""Params that a trigger gives to its executions. They override those of the job; templates may refer to the fire.
 
 `${fire.at}` is the nominal instant, `${fire.previous}` the one before it, `${fire.trigger}` the trigger's name;
 `${interval.start}` and `${interval.end}` bound the data interval of the fire; `${params.x}` is a param of the job.
-Instants are RFC 3339 texts in UTC, which CEL reads: `${timestamp(fire.at).getFullYear()}`.
+Instants are RFC 3339 strings in UTC; `timestamp()` parses them: `${timestamp(fire.at).getFullYear()}`.
 """
 
 from functools import lru_cache
@@ -24,7 +24,10 @@ def check_fire_params(params: dict[str, Any], field: str) -> None:
 
 
 def fire_scope(params: dict[str, Any], trigger: str, at: Instant, since: Instant | None) -> dict[str, Any]:
-    """Return the variables that templates can use for a fire of a job with these params."""
+    """Return the variables that templates can use at a fire: `params` of the job, the fire, and its data interval.
+
+    `since` is the nominal fire before `at`, or None if there is none.
+    """
     start, end = None if since is None else format_instant(since), format_instant(at)
     return {
         "params": params,
@@ -34,7 +37,7 @@ def fire_scope(params: dict[str, Any], trigger: str, at: Instant, since: Instant
 
 
 def fill_fire_params(params: dict[str, Any], scope: dict[str, Any]) -> bytes:
-    """Render a trigger's params at a fire as one encoded item. Raises TemplateError."""
+    """Render a trigger's params for a fire and return them as JSON. Raises TemplateError."""
     if not params:
         return b"{}"
     encoded = msgspec.json.encode(params)

@@ -23,7 +23,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class UpcomingFire(Struct, frozen=True, kw_only=True):
-    """One future fire: its instant, the local time, and a note about anything special."""
+    """One future fire: its instant, the local time, and a note about a move by a calendar or about clock changes."""
 
     at: Instant
     local: str

@@ -14,8 +14,8 @@ from horae.model.triggers.cron.fields import spread
 from horae.model.triggers.decisions.fields import TriggerField
 
 GRACE: Micros = MINUTE
-MOST_REPEATED = 1_000  # for more, a backfill is the right tool
-MOST_QUEUED = 100  # the default of executions of one trigger that wait for each other
+MOST_REPEATED = 1_000  # the bound of `misfire.all` and `overlap.queueAll`; for more fires, a backfill is the right tool
+MOST_QUEUED = 100  # the default bound on waiting executions of a trigger with `queueAll`
 
 Policy = Literal["skip", "latest", "all", "window"]
 Overlap = Literal["allow", "skip", "queueOne", "queueAll", "cancelOther"]
@@ -30,7 +30,7 @@ _CALENDARS = 'Write "calendar": "work-days", or "calendars": ["work-days", "offi
 
 
 class Misfire(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """The policy for missed fires: run none, the newest, the newest `most`, or those `within` a time."""
+    """The policy for missed fires: run none, the newest, the newest `most`, or those of the last `within`."""
 
     policy: Policy = "latest"
     most: int = 100
@@ -130,7 +130,7 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
             Duration(0, DAY), "Delay each fire by a random amount, up to this.", example="10m", no_event=_NO_INSTANT
         ),
     ] = 0
-    # The window after each nominal instant in which this trigger has a fixed place.
+    # This window begins at each nominal instant; `offset` is the trigger's fixed delay within it.
     spread: Annotated[
         Micros,
         TriggerField(
@@ -140,7 +140,7 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
             no_event=_NO_INSTANT,
         ),
     ] = 0
-    offset: Micros = 0  # the place within `spread`
+    offset: Micros = 0
     misfire: Annotated[
         Misfire,
         TriggerField(
@@ -166,7 +166,7 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
         Micros,
         TriggerField(
             Duration(0, DAY),
-            "A fire decided within this is late, not missed.",
+            "A fire that is decided within this time after its instant is late, not missed.",
             no_event="it is decided when it comes, so none is late",
         ),
     ] = GRACE
@@ -174,7 +174,7 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
         Micros | None,
         TriggerField(
             Duration(SECOND, MOST_WITHIN),
-            "The deadline of its executions, as a span from the nominal instant; the job's by default.",
+            "The deadline of its executions, as a span from the nominal instant; by default, the job's deadline.",
             example="2h",
         ),
     ] = None
@@ -212,16 +212,17 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
 def due_at(rules: Rules, key: str, at: Instant) -> Instant:
     """Return when the execution of a nominal fire is due.
 
-    A spread trigger fires a fixed offset after each instant; jitter moves each fire by a pseudo-random amount derived
-    from its key and instant.
+    A trigger with `spread` fires at a fixed offset after each instant. `jitter` delays each fire by a pseudo-random
+    amount that is derived from `key` and the instant.
     """
     return at + rules.offset + spread(key, str(at), 0, rules.jitter) if rules.jitter else at + rules.offset
 
 
 def offset_in(window: Micros, key: str) -> Micros:
-    """Return a trigger's fixed place in a window, from a hash, so that many triggers spread evenly over it.
+    """Return a trigger's fixed delay within a window: a hash of `key`, so that many triggers spread evenly over it.
 
-    Windows of a minute or more use whole seconds: triggers of one job with the same second form one parcel.
+    In windows of a minute or more the delay is in whole seconds, so that fires of one job in the same second can share
+    a parcel.
     """
     step = SECOND if window >= MINUTE else 1_000
     return spread(key, "spread", 0, window // step - 1) * step if window >= step else 0
@@ -236,12 +237,12 @@ def check_rules(rules: Rules) -> None:
     if start is not None and end is not None and end <= start:
         raise BadInput("schedule.endAt is not after startAt.", "Nothing would ever fire.", field="schedule.endAt")
     if rules.spread and rules.jitter:
-        remedy = "jitter moves each fire by chance, spread gives the trigger one place in the window: take one."
+        remedy = "jitter delays each fire by a random amount, spread delays all fires by a fixed amount: give only one."
         raise BadInput("Both spread and jitter are given.", remedy, field="schedule.spread")
 
 
 def describe_outside(rules: Rules) -> str:
-    """Describe the effect of the calendars, as a suffix for the trigger's description."""
+    """Describe the effect of the calendars, as a suffix of the trigger's description; empty without calendars."""
     if not rules.calendars:
         return ""
     names = " and ".join(f'"{name}"' for name in rules.calendars)

@@ -1,6 +1,6 @@
 """Triggers as the API spells them: a cron string or an object such as {"every": "5m"}, {"at": "..."}, {"event": "..."}.
 
-Each kind is identified by a field that only this kind has; its table names this field.
+Each kind is identified by a field that only this kind has: the field with `tells` in the kind's table.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ EVENT_RULES = RULES.where(lambda field: not field.no_event)
 
 @dataclass(frozen=True, kw_only=True)
 class TriggerKind:
-    """One kind of trigger: its name, the field that identifies it, its struct and its field table."""
+    """One kind of trigger: its name, the field that identifies it, its struct, and the table of its fields."""
 
     name: str
     field: str
@@ -52,7 +52,7 @@ class TriggerKind:
 
     @property
     def check_params(self) -> Callable[[dict[str, Any], str], None]:
-        """The check for templates in its params: it refuses those that could not be rendered at a fire."""
+        """The function that checks the templates in its params, and refuses those that no fire could render."""
         return check_fire_params if self.is_timed else check_params
 
     def read(self, value: dict[str, Any], key: str, created_at: Instant) -> Trigger:
@@ -82,8 +82,9 @@ FIELDS = JoinedRows((*TABLES.values(), RULES, NAMED_TRIGGER), "This schedule")  
 def parse_schedule(value: str | dict[str, Any], *, key: str, created_at: Instant) -> Trigger:
     """Parse the definition of a trigger without its rules, or refuse it with the reason and a remedy.
 
-    `H` spreads by `key`, which is namespace/job. `created_at` is the creation time of the job: an interval without an
-    anchor counts from it, so an edit of the job does not shift the interval.
+    `H` in a cron expression stands for a value computed from a hash of `key` ("namespace/job"). `created_at` is the
+    creation time of the job: an interval without an anchor counts from it, so an edit of the job does not shift the
+    interval.
     """
     given = as_object(value)
     kind = kind_of(given)
@@ -92,7 +93,7 @@ def parse_schedule(value: str | dict[str, Any], *, key: str, created_at: Instant
 
 
 def as_object(value: Any) -> dict[str, Any]:
-    """Return a trigger as an object; a text is a cron expression."""
+    """Return the definition of a trigger as an object: a string is a cron expression."""
     if isinstance(value, str):
         return {"cron": value}
     if not isinstance(value, dict):
@@ -110,7 +111,8 @@ def kind_of(value: dict[str, Any]) -> TriggerKind:
     """Return the kind of a trigger by its one identifying field; `webhook` may accompany `event`."""
     kinds = [kind for kind in KINDS if kind in value and not (kind == "webhook" and "event" in value)]
     if len(kinds) > 1:
-        raise BadInput(f"A schedule has one of {' and '.join(kinds)}, not both.", ACCEPTED, field="schedule")
+        listed = f"{', '.join(kinds[:-1])} and {kinds[-1]}"
+        raise BadInput(f"A schedule has only one of {listed}.", ACCEPTED, field="schedule")
     if not kinds:
         refuse_unknown(value, [name for name in FIELDS.names if name != "name"], "This schedule", "schedule.")
         raise BadInput(f"A schedule needs {either(tuple(KINDS))}.", ACCEPTED, field="schedule")
@@ -123,7 +125,7 @@ def either(words: Sequence[str]) -> str:
 
 
 def render_schedule(trigger: Trigger) -> str | dict[str, Any]:
-    """Format a trigger as a user would write it; a cron expression alone becomes a text."""
+    """Format a trigger as a user would write it. One that has only a cron expression becomes a string."""
     table = TABLES[type(trigger)]
     shown = table.write(trigger) if isinstance(trigger, WatchTrigger) else table.write_changed(trigger)
     shown = {name: part for name, part in shown.items() if part is not None}

@@ -1,4 +1,4 @@
-"""Decisions shared by triggers with an equal definition, equal rules and the same due fire."""
+"""Decisions that triggers with equal definitions, equal rules and the same due fire share."""
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -12,14 +12,18 @@ EVER: Instant = -(1 << 63)
 
 
 class _SharedDecision(Struct):
-    """A decision for a trigger decided through `so_far`, also valid for triggers without another fire before `at`."""
+    """The decision for a trigger that was decided through `so_far`; its first decided fire is `at`.
+
+    It also holds for a trigger that was decided through another instant, if there is no fire between that instant and
+    `at`.
+    """
 
     so_far: Instant
     at: Instant
     decision: Decision
     trigger: Trigger  # references that keep the objects alive, so that their ids stay unique
     rules: Rules
-    since: Instant | UnsetType | None = UNSET  # computed on first use, since most decisions are not shared
+    since: Instant | UnsetType | None = UNSET  # the result of `_since`; computed on first use: most are not shared
 
     def is_for(self, decided_through: Instant) -> bool:
         """Return whether the decision holds for a trigger with this `decided_through`."""
@@ -40,7 +44,7 @@ class SharedDecisions:
     def decide(
         self, trigger: Trigger, rules: Rules, decided_through: Instant, fired: int, busy: bool, waiting: int
     ) -> Decision:
-        """Decide as `decide` does. Between two nominal fires the exact `decided_through` does not matter."""
+        """Return the same as the function `decide`, from an earlier decision if no fire makes a difference."""
         key = id(trigger), id(rules), busy, waiting
         made = self._made.get(key)
         if made is not None and made.is_for(decided_through):
@@ -54,7 +58,10 @@ class SharedDecisions:
 
 
 def _since(trigger: Trigger, rules: Rules, at: Instant) -> Instant | None:
-    """Return the instant from which on a trigger has nothing to report before `at`, or None if unknown."""
+    """Return the instant from which on a trigger has no fire and no skipped wall time before `at`.
+
+    Return None if a clock change skipped wall times in between, so that no such instant is known.
+    """
     since = previous_fire(trigger, at)
     if not can_lose_times(trigger):
         return EVER if since is None else since

@@ -1,8 +1,8 @@
 """The fires of a trigger under a calendar.
 
-A fire outside the openings is skipped, postponed to the next opening or advanced to the last open second. Fires moved
-to the same instant are merged: the first one runs, the others follow it. The search jumps from opening to opening, so a
-trigger that fires every second costs no more than a daily one if its calendar is closed for years.
+A fire outside the openings is skipped, postponed to the next opening or advanced to the last open second. If several
+fires are moved to the same instant, only the first runs; the others *follow* it. The search jumps from opening to
+opening, so if a calendar is closed for years, a trigger that fires every second costs no more than a daily one.
 """
 
 from horae.env import SECOND, Instant
@@ -10,7 +10,7 @@ from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import DerivedFires, Trigger, next_fire, previous_fire
 
-MOST_JUMPS = 20_000  # some 50 years of days whose openings contain no fire
+MOST_JUMPS = 20_000  # enough for about 50 years with one opening a day, none of which contains a fire
 FAR: Instant = 1 << 62
 
 
@@ -24,10 +24,10 @@ def due_instant(calendar: Calendar, rules: Rules, at: Instant) -> Instant | None
 
 
 class Timetable(DerivedFires):
-    """The nominal fires that run; each may also run for fires that follow it to the same instant.
+    """The nominal fires of a trigger that its calendar lets run, in place of the trigger.
 
-    Of the fires decided already, only the target of the last moved fire (`moved_to`) is known. `horizon` limits the
-    search into the future.
+    Of the fires up to `decided_through`, it knows only the instant to which the last moved one was moved (`moved_to`).
+    `horizon` limits the search into the future.
     """
 
     def __init__(
@@ -57,14 +57,14 @@ class Timetable(DerivedFires):
         return None if found is None or (start is not None and found < start) else found
 
     def runs(self, at: Instant) -> bool:
-        """Return whether a nominal fire runs, rather than being skipped or following another."""
+        """Return whether a nominal fire runs: it is not skipped and does not follow another fire."""
         due = self.due(at)
         if due is None or self.rules.outside == "skip":
             return due is not None
         return not self._follows(at, due) and not self._came_too_late(at, due)
 
     def follows(self, at: Instant) -> bool:
-        """Return whether a nominal fire is due at the same instant as an earlier fire, which runs for both."""
+        """Return whether a nominal fire follows an earlier one: both are due at the same instant, and that one runs."""
         due = self.due(at)
         return due is not None and self._follows(at, due)
 
@@ -75,11 +75,14 @@ class Timetable(DerivedFires):
         return self.due(before) == due
 
     def _came_too_late(self, at: Instant, due: Instant) -> bool:
-        """Return whether an advanced fire's instant had passed before the trigger decided anything."""
+        """Return whether a fire is advanced to an instant up to `decided_through`, so that it is too late to run."""
         return due < at and due <= self._decided
 
     def next(self, after: Instant) -> Instant | None:
-        """Return the first fire that runs strictly after an instant; beyond the horizon the first fire of any kind."""
+        """Return the first fire strictly after an instant that runs, or the first one beyond the horizon.
+
+        Return None if a long search finds no such fire.
+        """
         at = self.nominal_after(after)
         for _ in range(MOST_JUMPS):
             if at is None or at > self._horizon or self.runs(at):
@@ -88,7 +91,10 @@ class Timetable(DerivedFires):
         return None
 
     def previous(self, before: Instant) -> Instant | None:
-        """Return the last fire that runs strictly before an instant; among decided fires the last fire of any kind."""
+        """Return the last fire strictly before an instant that runs or that is already decided.
+
+        Return None if a long search finds no such fire.
+        """
         at = self.nominal_before(before)
         for _ in range(MOST_JUMPS):
             if at is None or at <= self._decided or self.runs(at):
@@ -106,7 +112,7 @@ class Timetable(DerivedFires):
         return at
 
     def _beyond(self, at: Instant) -> Instant | None:
-        """Return the next nominal fire that may run after one that does not."""
+        """Return the next nominal fire that may run, after the fire `at`, which does not run."""
         if self.calendar.is_open(at):
             return self.nominal_after(at)
         opens = self.calendar.next_open(at)
@@ -115,9 +121,9 @@ class Timetable(DerivedFires):
         return self.nominal_after(opens if self.rules.outside == "postpone" else opens - 1)
 
     def _back(self, at: Instant) -> Instant | None:
-        """Return the last nominal fire that may run before one that does not.
+        """Return the last nominal fire that may run, before the fire `at`, which does not run.
 
-        It is the first fire of the closed time, or an earlier one.
+        If `at` is in closed time, it is the first fire of that closed time, or else an earlier fire.
         """
         if self.calendar.is_open(at):
             return self.nominal_before(at)

@@ -1,8 +1,8 @@
 """Trigger kinds: pure functions that give the nominal instants at which a job fires.
 
-Each kind is a struct: its annotations are the table of its own fields, its methods compute its fires. A new kind is a
-struct here, listed in `Recurring`, or in `Timed` if it fires once. Missing methods are type errors where they are
-called, and so is a kind that none of the unions lists.
+Each kind is a struct: its annotations are the table of its own fields, and its methods compute its fires. To add a
+kind, write a struct and list it in `Recurring`, or in `Timed` if it fires once. If a method is missing, or no union
+lists the kind, mypy reports the calls.
 """
 
 from typing import Annotated, Any, ClassVar, get_args
@@ -54,11 +54,11 @@ class Cron(
     dst_overlap: Annotated[
         DstOverlap, TriggerField(Choice(get_args(DstOverlap)), "The policy for a time that occurs twice.")
     ] = "first"
-    key: str = ""  # the key by which H spreads; empty without H, so that equal expressions are equal triggers
+    key: str = ""  # hashed to find the value of `H`; empty without `H`, so that equal expressions are equal triggers
 
     @classmethod
     def from_fields(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Timed":
-        """Return the trigger with these fields; `H` spreads by `key`."""
+        """Return the trigger with these fields; the values of `H` are computed from a hash of `key`."""
         text = read["expression"]
         cron = cls(**read, key=key if needs_key(text) else "")
         if cron.next(created_at) is None:
@@ -75,12 +75,12 @@ class Cron(
         return _past(self, before)
 
     def count(self, after: Instant, before: Instant) -> int:
-        """Count the nominal fires strictly between two instants, at a cost per month of the span."""
+        """Count the nominal fires strictly between two instants. The cost grows with the number of months."""
         return count_between(self.parsed, self.timezone, after, before, self.dst_gap, self.dst_overlap)
 
     @property
     def wall(self) -> "Cron | None":
-        """The cron expression with the trigger's wall times; None for kinds that do not depend on time zones."""
+        """The trigger itself, because its fires are wall times; None for kinds that do not depend on a time zone."""
         return self
 
     @property
@@ -95,7 +95,7 @@ class Cron(
 
 
 class Interval(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="interval"):
-    """Fires at every multiple of a length, counted in both directions from the anchor or from its creation."""
+    """Fires once per interval `every`, counted in both directions from `anchor`, or else from `since`."""
 
     every: Annotated[
         Micros,
@@ -105,13 +105,13 @@ class Interval(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="ca
         Instant | None,
         TriggerField(Moment(), "The instant from which `every` counts; its creation by default.", metavar="TIME"),
     ] = None
-    since: Instant = 0
+    since: Instant = 0  # the creation time of the job
 
     wall: ClassVar[None] = None
 
     @classmethod
     def from_fields(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Timed":
-        """Return the trigger with these fields; without an anchor it counts from its creation."""
+        """Return the trigger with these fields; without an anchor it counts from `created_at`."""
         return cls(**read, since=created_at)
 
     def next(self, after: Instant) -> Instant | None:
@@ -129,7 +129,7 @@ class Interval(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="ca
 
     @property
     def _phase(self) -> Instant:
-        # Whole seconds: triggers of equal length created within one second fire together, as one parcel.
+        # Whole seconds, so that triggers with equal intervals created in the same second fire together, as one parcel.
         return self.since // SECOND * SECOND if self.anchor is None else self.anchor
 
 
@@ -166,7 +166,7 @@ class Once(Struct, frozen=True, kw_only=True, rename="camel", tag_field="kind", 
 
 
 class DerivedFires:
-    """Fires derived from a trigger and something else, with the interface of a trigger."""
+    """Base of classes that compute fires from a trigger and a calendar, and can stand in for the trigger."""
 
     wall: ClassVar[None] = None
 
@@ -204,13 +204,13 @@ def previous_fire(trigger: Trigger, before: Instant) -> Instant | None:
 def due_from(trigger: Trigger, at: Instant) -> Instant:
     """Return the earliest instant whose nominal fires are due at or after `at`.
 
-    It differs from `at` if fires are moved.
+    The result differs from `at` only if a calendar moves fires.
     """
     return trigger.boundary(at) if isinstance(trigger, DerivedFires) else at
 
 
 def begin(trigger: Trigger, created_at: Instant) -> Instant:
-    """Return the start of a new trigger's decisions: its creation, or earlier for an instant that has just passed."""
+    """Return the first `decided_through` of a trigger: its creation, or earlier if its one instant has just passed."""
     if isinstance(trigger, Recurring | EventTrigger | WatchTrigger):
         return created_at
     return min(created_at, trigger.at - 1)

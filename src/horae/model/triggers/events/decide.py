@@ -1,4 +1,4 @@
-"""The outcome of an event at each listening trigger: it fires now or later, or does not for a stated cause."""
+"""The outcome of an event at each listening trigger: the trigger fires now, fires later, or skips the event."""
 
 from typing import Any, Literal
 
@@ -27,15 +27,15 @@ EventDisposition = Literal[
 
 
 class Listening(Struct, frozen=True, kw_only=True):
-    """The state of a listening trigger that decides its reaction to an event."""
+    """The state of a trigger that listens to an event, as far as the outcome depends on it."""
 
     rules: Rules
     filter: str | None = None
-    paused: str = ""  # the paused object: the job or the trigger
-    fired: int = 0
+    paused: str = ""  # "job" or "trigger", if that is paused
+    fired: int = 0  # the number of its fires so far, for `max_fires`
     busy: bool = False  # the execution of its last fire has not ended
-    waiting: int = 0  # the number of further executions that wait for it
-    calendar: Calendar | None = None  # the calendar that must be open, if the rules name calendars
+    waiting: int = 0  # the number of later executions of this trigger that wait for that execution
+    calendar: Calendar | None = None  # open when all calendars of the rules are open; None if the rules name none
 
 
 class Verdict(Struct, frozen=True):
@@ -51,11 +51,14 @@ class Verdict(Struct, frozen=True):
 
 
 FIRED = Verdict("fired", "the event came")
-OVERTAKEN = Verdict("skipped-overlap", "a newer event came with it and waits instead")
+OVERTAKEN = Verdict("skipped-overlap", "a newer event was decided at the same time and waits instead")
 
 
 def decide_event(listening: Listening, scope: dict[str, Any], now: Instant) -> Verdict:
-    """Decide one event at one trigger. Cheap checks come first; the filter sees the event as `event`."""
+    """Decide the outcome of one event at one trigger. Cheap checks come first.
+
+    `scope` has the variables of the filter: the event, as `event`.
+    """
     rules = listening.rules
     if listening.paused:
         return Verdict("skipped-paused", f"the {listening.paused} is paused")
@@ -80,7 +83,10 @@ def decide_event(listening: Listening, scope: dict[str, Any], now: Instant) -> V
 
 
 def _by_calendar(listening: Listening, now: Instant) -> Verdict:
-    """Apply a calendar to an event. Events are independent of each other, so several moved to one instant all run."""
+    """Apply a calendar to an event.
+
+    Events are independent of each other, so if several are moved to the same instant, all of them run.
+    """
     rules, calendar = listening.rules, listening.calendar
     if calendar is None:
         raise no_such_calendar(" and ".join(rules.calendars), ())

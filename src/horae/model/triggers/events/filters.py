@@ -1,4 +1,4 @@
-"""Filters: expressions over an event or a signal, compiled once and evaluated within a small budget.
+"""Filters: expressions over an event or a signal, compiled once and evaluated within a small budget of steps.
 
 A filter runs on the server, in the transaction that accepts the event, for each event and each listening trigger.
 """
@@ -12,7 +12,7 @@ from horae.model.expressions.template import Expression, Names, TemplateError, p
 from horae.model.expressions.values import kind
 
 EVENT_NAMES: Names = frozenset({"event"})
-MOST_REASON = 300  # characters of the reason why a filter could not be computed
+MOST_REASON = 300  # characters of an evaluation error that are shown
 _FILTER = 'A filter is one expression: "${{{}.payload.size > 10}}".'
 
 
@@ -25,7 +25,7 @@ class Filter:
     def refusal(self, scope: dict[str, Any]) -> str | None:
         """Return the reason why an event does not pass, or None if it passes.
 
-        A filter that fails to evaluate does not pass.
+        If the evaluation raises an error, the event does not pass.
         """
         try:
             with limited_budget(SMALL_STEPS) as meter:
@@ -42,7 +42,7 @@ class Filter:
 
 @lru_cache(maxsize=512)
 def compile_filter(text: str, field: str = "filter", names: Names = EVENT_NAMES) -> Filter:
-    """Compile a filter over these names, or refuse it with the reason."""
+    """Compile a filter that may use the variables `names`, or refuse it with the reason."""
     if len(text) > MOST_TEXT:
         raise BadInput(f"{field} has {len(text)} characters.", f"At most {MOST_TEXT} are allowed.", field=field)
     parts = parts_of(text.strip(), field, names)

@@ -1,4 +1,4 @@
-"""Params of executions started by an event: a trigger's templates, rendered with the event."""
+"""Params that a trigger gives to an execution started by an event: templates, rendered with the values of the event."""
 
 from functools import lru_cache
 from typing import Any
@@ -11,12 +11,12 @@ from horae.model.triggers.events.filters import EVENT_NAMES
 
 
 def check_params(params: dict[str, Any], field: str = "params") -> None:
-    """Refuse templates that cannot be compiled or refer to unknown values."""
+    """Refuse templates that cannot be compiled or refer to anything but `event`."""
     compile_tree(params, field, EVENT_NAMES)
 
 
 def fill_params(params: dict[str, Any], scope: dict[str, Any]) -> bytes:
-    """Render a trigger's params for an event as one encoded item. Raises TemplateError."""
+    """Render a trigger's params for an event and return them as JSON. Raises TemplateError."""
     if not params:
         return b"{}"
     with limited_budget(SMALL_STEPS):

@@ -18,8 +18,9 @@ MOST_ID = 256
 class NewEvent(Struct, frozen=True, kw_only=True):
     """A received event.
 
-    `id` comes from the sender; an event without one is always new. `scope` is the range within which the id is unique:
-    the event's name, or one webhook or watch, since events of a webhook or watch reach only its own trigger.
+    `id` comes from the sender; an event without an id is never a repeated delivery. `scope` is the range within which
+    the id is unique: one webhook or watch, because its events reach only its own trigger, or empty for an event that is
+    sent by name.
     """
 
     name: str
@@ -31,7 +32,7 @@ class NewEvent(Struct, frozen=True, kw_only=True):
 
     @property
     def id_scope(self) -> str:
-        """The range within which the id is unique."""
+        """The range within which the id is unique: `scope`, or the event's name."""
         return self.scope or f"event:{self.name}"
 
 

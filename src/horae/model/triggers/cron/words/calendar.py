@@ -20,7 +20,7 @@ _MOST_NAMES = 6  # in one list; longer lists make the sentence too complex
 
 
 def days_in_words(x: CronExpression) -> str | None:
-    """Describe the days; empty if every day matches, None if the expression is too complex for words."""
+    """Describe the days. Return an empty text if every day matches, None if the days are too complex for words."""
     every = (x.dom.plain == _EVERY_DAY, x.dow.plain == _EVERY_WEEKDAY)
     if all(every) or (any(every) and not x.both):
         return ""

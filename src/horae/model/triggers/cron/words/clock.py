@@ -4,7 +4,7 @@ from horae.model.triggers.cron.wall import CronExpression, Ticks
 from horae.model.triggers.cron.words.lists import listed, ordinal, progression, ranges, round_ranges
 
 _MOST_TIMES = 4  # times of the day that are listed individually
-_MOST_VALUES = 6  # of a field
+_MOST_VALUES = 6  # values of one field that are listed individually
 
 
 def time_in_words(x: CronExpression) -> str | None:
@@ -40,7 +40,10 @@ def _minutes_and_hours(minutes: list[int], hours: list[int]) -> str | None:
 
 
 def _every(values: list[int], unit: str, restart: str) -> str | None:
-    """Describe equally spaced seconds of a minute or minutes of an hour; `restart` is added if the count restarts."""
+    """Describe equally spaced seconds of a minute, or minutes of an hour; return None if they are not.
+
+    `restart`, such as " of each hour", is added if the spacing does not divide 60, because then it starts again.
+    """
     if len(values) == 60:
         return f"every {unit}"
     if values == [0, 30]:

@@ -25,7 +25,7 @@ def ordinal(number: int) -> str:
 
 
 def progression(values: Sequence[int]) -> Progression | None:
-    """Return the progression of ordered values, if there are at least three and they are equally spaced."""
+    """Return ordered values as a progression, or None if there are fewer than three or their distances differ."""
     if len(values) < 3:
         return None
     step = values[1] - values[0]
@@ -35,12 +35,12 @@ def progression(values: Sequence[int]) -> Progression | None:
 
 
 def ranges(values: Sequence[int], name: Callable[[int], str]) -> list[str]:
-    """Name ordered values; three or more neighbours become `a to c`."""
+    """Name ordered values; three or more consecutive values become `a to c`."""
     return _named(_runs(values), name)
 
 
 def round_ranges(values: Sequence[int], size: int, name: Callable[[int], str]) -> list[str]:
-    """Do the same as `ranges` on a circle of this size: neighbours across its end form one range."""
+    """Do the same as `ranges`, but treat the value 0 as the one after `size - 1`, as on a clock."""
     runs = _runs(values)
     if len(runs) > 1 and runs[0][0] == 0 and runs[-1][-1] == size - 1:
         runs[0] = runs.pop() + runs[0]
