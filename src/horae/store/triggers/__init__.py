@@ -1,1 +1,1 @@
-"""Transactions of triggers: fires, the ledger, turns and calendars."""
+"""Scripts for triggers, their fires, the ledger, turns and calendars."""

@@ -1,7 +1,7 @@
-"""Audit of the ledger: each nominal fire that a trigger has decided is covered by exactly one row.
+"""Audit of the ledger: it checks that each nominal fire that was decided is covered by exactly one row.
 
-Nominal fires are computed anew from the versions of triggers. Runs of fires are counted by days, so the cost of an
-audit depends on the rows that it reads.
+The nominal fires are computed again from the versions of triggers. The fires in a row that covers a range are counted
+by whole days, so that the cost of an audit depends on the number of rows, not of fires.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from horae.store.triggers.triggers import describe_error
 
 PAGE = 1000
 MAX_FINDINGS = 100  # findings in a report, and instants in all of them together
-LATE: Micros = 300 * SECOND  # a due fire that is still undecided after this time was left out
+LATE: Micros = 300 * SECOND  # a fire that is still undecided so long after it was due is a finding
 FIRST = UUID(int=0)
 
 TRIGGERS = Statement("audit_triggers", f"{VERSIONS} WHERE g.id > $1 ORDER BY g.id LIMIT $2")
@@ -37,30 +37,30 @@ Kind = Literal["uncovered", "doubled", "invented", "undecidable"]
 
 
 class FireFinding(Struct, frozen=True):
-    """A wrong range of nominal fires: covered by no row, covered by two rows, named by a row although they do not
-    exist, or unknown because the trigger cannot be decided.
+    """A range of nominal fires that the ledger covers wrongly.
 
-    `fires` (their number) and `instants` (the first of them) are filled only by `audit_job`.
+    The kinds: `uncovered` by any row; `doubled`, covered by two rows; `invented`, in a row although the trigger has no
+    such fires; `undecidable`, because the fires of the trigger cannot be computed.
     """
 
     kind: Kind
     trigger: UUID
     first: Instant
     last: Instant
-    name: str = ""
-    fires: int = 0
-    instants: list[Instant] = []
-    detail: str = ""
+    name: str = ""  # of the trigger
+    fires: int = 0  # the number of fires in the range; filled only by `audit_job`
+    instants: list[Instant] = []  # the first of these fires; filled only by `audit_job`
+    detail: str = ""  # the error, if the trigger is undecidable
 
 
 class FireReport(Struct):
-    """Numbers of triggers and rows that were checked, the dispositions of fires, and the findings."""
+    """The result of an audit."""
 
-    triggers: int = 0
-    rows: int = 0
-    dispositions: Counter[str] = field(default_factory=Counter)
+    triggers: int = 0  # versions of triggers that were checked
+    rows: int = 0  # rows of the ledger that were checked
+    dispositions: Counter[str] = field(default_factory=Counter)  # the number of fires by disposition
     undecided: int = 0  # due fires that no server has decided yet, for example while a trigger is paused
-    known_from: Instant = 0
+    known_from: Instant = 0  # earlier fires were not checked
     findings: list[FireFinding] = []
     unnamed: int = 0  # fires of findings that are not in `instants`
     zones: list[tuple[str, Instant]] = []  # earlier versions of the time zone rules, each with the end of its use
@@ -71,7 +71,7 @@ class FireReport(Struct):
 
 
 def audit_fires(known_from: Instant = 0) -> Script[FireReport]:
-    """Audit the ledger of every trigger, except for fires before `known_from` and those deleted from the ledger."""
+    """Audit the ledger of every trigger, without fires before `known_from` or before the oldest fires in the ledger."""
     known_from = max(known_from, (yield from ledger.known_from()))
     report = FireReport(known_from=known_from)
     after = FIRST
@@ -84,7 +84,11 @@ def audit_fires(known_from: Instant = 0) -> Script[FireReport]:
 
 
 def audit_job(job: UUID, trigger: str | None, since: Instant, until: Instant, now: Instant) -> Script[FireReport]:
-    """Audit a job's fires in [since, until), as far back as the ledger reaches, and list the first wrong instants."""
+    """Audit a job's fires from `since` to before `until`, and list the first instants of wrong ranges.
+
+    Fires from before the oldest fires in the ledger are not checked. `trigger` is the name of a trigger, or None for
+    all triggers of the job.
+    """
     known_from = yield from ledger.known_from()
     report = FireReport(known_from=known_from)
     rows = [row for row in (yield Fetch(ledger.OF_JOB, (job,))) if trigger in (None, row[1])]
@@ -104,7 +108,11 @@ def _is_zoned(row: Row) -> bool:
 def _audit_row(
     row: Row, since: Instant, within: tuple[FireSpan, Instant] | None, report: FireReport
 ) -> Script[list[FireFinding]]:
-    """Return the findings in one version's ledger: all from `since` on, or only those within a span."""
+    """Return the findings in the ledger of one version of a trigger, from `since` on.
+
+    `within` is a span and the current time: then the audit stops at the end of the span, and also expects due fires
+    that no server has decided yet. Without `within` it stops at the last decided fire.
+    """
     try:
         found = read_version(row)
         if not isinstance(found.version.trigger, Timed):
@@ -119,7 +127,7 @@ def _audit_row(
 
 
 def _expected(found: StoredVersion, span: FireSpan, now: Instant, report: FireReport) -> Instant:
-    """Return the instant up to which fires have to be covered, and count undecided fires after it."""
+    """Return the instant up to which the ledger must cover fires; add the undecided fires after it to `report`."""
     version, through = found.version, min(found.version.through, span.last)
     if not found.live or found.spent or through == span.last:
         return through
@@ -161,7 +169,7 @@ def _finding(version: TriggerVersion, flaw: Flaw) -> FireFinding:
 
 
 def _name(report: FireReport, row: Row, finding: FireFinding) -> None:
-    """Add a finding with its first instants, as long as the report has room."""
+    """Add a finding with its first instants to the report, as long as the report has room."""
     room = MAX_FINDINGS - sum(max(1, len(found.instants)) for found in report.findings)
     if finding.kind == "undecidable":
         report.findings.append(finding)

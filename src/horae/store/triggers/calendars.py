@@ -1,9 +1,8 @@
-"""Calendars: each has a name and versions, and each version is valid for a time. A deleted calendar keeps its versions
-and frees its name.
+"""Calendars: each has a name and versions, and each version is valid from one instant to another.
 
-A change of a calendar holds the namespace's lock on calendars, and so does the creation of a trigger that uses one:
-therefore every calendar that a trigger or another calendar refers to exists. Compiled calendars are cached as long as
-their rows stay the same.
+The versions of a deleted calendar stay stored, and a new calendar may have its name. A transaction that changes a
+calendar, or creates a trigger that uses one, holds the namespace's lock on calendars. Therefore every calendar to which
+a trigger or another calendar refers exists. Compiled calendars are cached by the content of their rows.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -84,19 +83,19 @@ WAKE = Statement(
 )
 DROP_USES = Statement("drop_calendar_uses", "DELETE FROM calendar_triggers WHERE trigger_id = $1")
 NAMES: Columns = (("namespace", "int"), ("name", "text"))
-MAX_LEVELS = 10  # depth of references; more than a calendar may have
+MAX_LEVELS = 10  # of references between calendars; more than the checks of calendars allow
 
 
 class StoredCalendar(Struct, frozen=True, kw_only=True):
-    """One version of a calendar as it is stored; `definition` is JSON as in the API."""
+    """One stored version of a calendar."""
 
     name: str
     version: int
-    definition: str
+    definition: str  # JSON as in the API
     description: str
     valid_from: Instant
-    valid_to: Instant | None
-    created_at: Instant
+    valid_to: Instant | None  # None for the current version
+    created_at: Instant  # of the first version
 
     @property
     def times(self) -> Times:
@@ -116,7 +115,7 @@ def _stored(row: Row) -> StoredCalendar:
 
 
 def find(namespace: int, name: str, at: Instant | None = None) -> Script[StoredCalendar | None]:
-    """Return the present version of a calendar, or the version that was valid at an instant."""
+    """Return the current version of a calendar, or with `at` the version that was valid at that instant."""
     rows = yield Fetch(PRESENT, (namespace, name)) if at is None else Fetch(AT, (namespace, name, at))
     return _stored(rows[0]) if rows else None
 
@@ -128,22 +127,22 @@ def page(namespace: int, after: str, limit: int) -> Script[list[StoredCalendar]]
 
 
 def versions(namespace: int, name: str) -> Script[list[StoredCalendar]]:
-    """Return all versions of a name, newest first, deleted calendars included."""
+    """Return all versions of calendars with a name, newest first, also those of deleted calendars."""
     rows = yield Fetch(VERSIONS, (namespace, name))
     return [_stored(row) for row in rows]
 
 
 def definitions(namespace: int) -> Script[dict[str, Times]]:
-    """Return every present calendar of a namespace."""
+    """Return the current version of every calendar of a namespace, by name."""
     rows = yield Fetch(ALL, (namespace,))
     return {name: _times(definition) for name, definition in rows}
 
 
 def put(namespace: int, name: str, definition: str, description: str, now: Instant) -> Script[int]:
-    """Write the next version, valid from now on, and return its number. The caller holds the lock."""
+    """Write the next version, valid from now on, and return its number. The caller holds the lock on calendars."""
     rows = yield Fetch(LAST, (namespace, name))
     version = rows[0][0] + 1 if rows else 1
-    # Each version is valid for at least a moment, even if the clock was set back.
+    # Each version is valid for at least a microsecond, even if the clock was set back.
     begin = max(now, *(instant + 1 for instant in rows[0][1:] if instant is not None)) if rows else now
     yield Fetch(END, (namespace, name, begin))
     yield Fetch(ADD, (namespace, name, version, definition, description, begin))
@@ -151,7 +150,7 @@ def put(namespace: int, name: str, definition: str, description: str, now: Insta
 
 
 def delete(namespace: int, name: str, now: Instant) -> Script[None]:
-    """End the present version. The caller holds the lock."""
+    """End the current version. The caller holds the lock on calendars."""
     rows = yield Fetch(LAST, (namespace, name))
     yield Fetch(END, (namespace, name, max(now, rows[0][1] + 1)))
 
@@ -163,10 +162,11 @@ def triggers_of(namespace: int, name: str, limit: int) -> Script[list[tuple[str,
 
 
 def wake(namespace: int, names: Collection[str], now: Instant) -> Script[int]:
-    """Make timers due now if these calendars may advance their next fire; the next firing decides them anew.
+    """Make timers due now if a change of these calendars may move their next fire to an earlier time.
 
-    Other timers are decided when their next fire is due. No other column of a timer changes, so nothing is decided
-    twice. Paused triggers and triggers without fires left stay as they are.
+    These are the timers with the rule `outside: advance`; all others are decided when their next fire is due. Only the
+    due time changes, not `decided_through`, so no fire is decided twice. Timers of paused triggers or jobs do not
+    change. Return the number of timers.
     """
     rows = yield ForEach(TIMERS, NAMES, [(namespace, name) for name in sorted(names)], (now,))
     timer_ids = sorted({row[0] for row in rows})
@@ -176,7 +176,10 @@ def wake(namespace: int, names: Collection[str], now: Instant) -> Script[int]:
 
 
 def use(namespace: int, names: Iterable[str], trigger: UUID, outside: str) -> Script[list[str]]:
-    """Record that a trigger uses these calendars, or return the names that do not exist. The caller holds the lock."""
+    """Record that a trigger uses calendars; if some do not exist, record nothing and return their names.
+
+    The caller holds the lock on calendars.
+    """
     wanted = sorted(set(names))
     rows = yield ForEach(SINCE, NAMES, [(namespace, name) for name in wanted], (FOREVER,))
     missing = sorted({*wanted} - {row[1] for row in rows})
@@ -190,7 +193,7 @@ FOREVER: Instant = 1 << 62  # an instant at which only present versions are vali
 
 
 def drop_uses(trigger: UUID) -> Script[None]:
-    """Delete the uses of a trigger that has ended."""
+    """Delete the records of the calendars that a trigger uses, because it has ended."""
     yield Fetch(DROP_USES, (trigger,))
 
 
@@ -198,9 +201,10 @@ CalendarNames = tuple[int, tuple[str, ...]]  # a namespace and the names of cale
 
 
 def compiled(wanted: Collection[CalendarNames], since: Instant) -> Script[dict[CalendarNames, Calendar]]:
-    """Return calendars that judge each instant after `since` by the version valid at that instant.
+    """Return calendars that judge each instant after `since` by the version that is valid at that instant.
 
-    Calendars that do not exist are left out.
+    For each namespace and names in `wanted`, the calendar is open when all calendars with these names are open. It is
+    left out if one of them, or one to which they refer, does not exist.
     """
     rows = yield from _closure({(namespace, name) for namespace, names in wanted for name in names}, since)
     found: dict[CalendarNames, Calendar] = {}
@@ -213,7 +217,7 @@ def compiled(wanted: Collection[CalendarNames], since: Instant) -> Script[dict[C
 
 
 def _reached(names: tuple[str, ...], rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Return the rows that these calendars need and no others, so that equal calendars have equal cache keys."""
+    """Return only the rows of these calendars and of those to which they refer, because the rows are the cache key."""
     reached: set[str] = set()
     wanted = {*names}
     while not wanted <= reached:
@@ -223,7 +227,7 @@ def _reached(names: tuple[str, ...], rows: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def _closure(wanted: set[tuple[int, str]], since: Instant) -> Script[list[Row]]:
-    """Return the rows of these calendars and of all calendars that they refer to, with one statement per level."""
+    """Return the rows of calendars and of all to which they refer, with one statement for each level of references."""
     known: set[tuple[int, str]] = set()
     found: list[Row] = []
     for _ in range(MAX_LEVELS):

@@ -1,6 +1,6 @@
-"""Delays: reasons why executions started by fires or events cannot run yet, written to the ledger.
+"""Delays: reasons why executions that fires or events start cannot run yet; the ledger records them.
 
-A reason is a queue with a hold, a circuit that is not closed, or a quota that had no room when the fire was due.
+A reason is a hold of the queue, a circuit that is not closed, or a quota that had no room when the fire was due.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from horae.model.admission.keys import keys_of
 from horae.model.executions.parcel import Envelope
 from horae.model.triggers.decisions.decide import LedgerRun
 
-Delays = Mapping[int | UUID | tuple[UUID, str], str]  # (queue, job, or job and circuit key) -> reason as text
+Delays = Mapping[int | UUID | tuple[UUID, str], str]  # a queue, a job, or a job with a circuit key -> reason as text
 NO_DELAYS: Delays = {}
 
 
@@ -25,10 +25,11 @@ def delay_of(delays: Delays, envelope: Envelope) -> str | None:
 
 
 def cause_of(run: LedgerRun, delay: str | None, waited: str | None) -> str:
-    """Return the cause of a run of fires for the ledger, with the delay of its executions and the earlier wait for
-    room.
+    """Return the cause that the ledger records for a run of fires.
 
-    A fire that is skipped because an earlier execution has not ended may be skipped because that execution is delayed.
+    `delay` is the reason why executions cannot run yet, and `waited` the quota for which the fires waited before they
+    were decided. The delay also explains fires that are skipped because an earlier execution has not ended, since this
+    execution may be delayed, too.
     """
     late = f"waited for room: {waited.rstrip('.')}" if waited else None
     if run.disposition == "fired" and (late or delay):

@@ -1,4 +1,4 @@
-"""Due timers: locked, and read with the definitions and jobs that their executions need."""
+"""Scripts that lock due timers and read their definitions and their jobs."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -12,7 +12,7 @@ from horae.store.script import Among, Fetch, Rows, Script, Statement
 from horae.store.triggers.targets import OF_JOBS, Target, read_target, with_choices
 from horae.store.triggers.triggers import Timer, describe_error, read_timer
 
-# No join: whatever statistics the planner has, this stays a single index scan.
+# Without a join, so that PostgreSQL's planner always chooses a single index scan, whatever statistics it has.
 DUE = Statement(
     "due_timers",
     "SELECT t.trigger_id, t.job, t.next_fire_at, t.decided_through, t.last_execution, t.fired, t.moved_to FROM timers t"
@@ -36,12 +36,12 @@ FIRST: Mark = (LONG_AGO, UUID(int=0))
 
 
 class Trouble(Struct, frozen=True):
-    """A trigger that could not be decided, and the reason."""
+    """A trigger whose fires could not be decided, and the reason."""
 
     trigger: UUID
     job: UUID
     reason: str
-    costly: bool = False  # an expression of the job takes too much work, and will do so again
+    costly: bool = False  # whether the reason is that an expression of the job takes too much work; a retry cannot help
 
 
 class DueTimer(Struct, frozen=True, gc=False):
@@ -52,20 +52,21 @@ class DueTimer(Struct, frozen=True, gc=False):
 
 
 def lock_due(low: Mark, now: Instant, limit: int) -> Script[Rows]:
-    """Lock due timers from a mark on; skip those that other transactions hold."""
+    """Lock due timers from the position `low` on; skip those that other transactions have locked."""
     return (yield Fetch(DUE, (*low, now, limit)))
 
 
 def last_of(rows: Rows) -> Mark:
-    """Return the mark of the last of the timers."""
+    """Return the position of the last of the timers in the order of due times."""
     last = max(rows, key=lambda row: (row[NEXT], row[0].int))
     return last[NEXT], last[0]
 
 
 def read_due(rows: Rows, troubles: list[Trouble]) -> Script[list[DueTimer]]:
-    """Read the definitions of locked timers and their jobs, each definition and job once.
+    """Read the definitions of locked timers, and their jobs.
 
-    A transaction that changes a definition has to wait for the lock of its timer.
+    The definitions cannot change meanwhile, because a transaction that changes one must lock its timer. What cannot be
+    read is added to `troubles`.
     """
     definitions = {row[0]: row for row in (yield Among(DEFINITIONS, [row[0] for row in rows]))}
     jobs = yield Among(OF_JOBS, list(dict.fromkeys(row[1] for row in rows)))
@@ -89,24 +90,24 @@ def read_due(rows: Rows, troubles: list[Trouble]) -> Script[list[DueTimer]]:
 
 
 def still_live(due: Sequence[DueTimer]) -> Script[set[UUID]]:
-    """Return the last executions of these timers that have not ended."""
+    """Return those last executions of timers that have not ended, except if the trigger's overlap is `allow`."""
     last = {d.timer.last_execution for d in due if d.timer.last_execution and d.timer.rules.overlap != "allow"}
     return (yield from live_among(last)) if last else set()
 
 
 def earlier_troubles(triggers: Sequence[UUID]) -> Script[dict[UUID, str]]:
-    """Return the recorded trouble of those locked timers that could not be decided before."""
+    """Return the recorded reasons why timers could not be decided or waited for room; others are left out."""
     return dict((yield Among(WAITED, triggers))) if triggers else {}
 
 
 def count_troubled() -> Script[int]:
-    """Count the triggers that cannot be decided."""
+    """Count the triggers that cannot be decided or that wait for room in a quota."""
     rows = yield Fetch(TROUBLED)
     return int(rows[0][0])
 
 
 def next_fire_at(low: Mark) -> Script[Instant | None]:
-    """Return the time at which the earliest timer from a mark on is due."""
+    """Return the due time of the earliest timer from the position `low` on; None if there is none."""
     rows = yield Fetch(NEXT_FIRE, (low[0],))
     value: Instant | None = rows[0][0]
     return value

@@ -1,7 +1,7 @@
-"""Fires of due timers: each nominal fire is decided once.
+"""Fires of due timers: each nominal fire is decided exactly once.
 
-The transaction that records the fires and inserts their parcels also locks the timer's row and advances its
-`decided_through`.
+The reason is that one transaction locks the timer's row, records the fires, inserts their parcels and advances the
+timer's `decided_through`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ ADVANCE = Statement(
     " moved_to = given.moved_to, trouble = NULL"
     " FROM given WHERE timers.trigger_id = given.trigger_id",
 )
-# decided_through stays as it is: the fires missed meanwhile are decided once that is possible again.
+# `decided_through` is not changed, so that the fires of the meantime are decided as soon as this is possible again.
 SET_ASIDE = Statement(
     "set_timers_aside",
     "UPDATE timers SET next_fire_at = given.next_fire_at, trouble = given.trouble FROM given"
@@ -54,17 +54,15 @@ SOON = 2 * SECOND  # the same for a trigger that waits for room
 
 
 class FireResult(Struct, frozen=True):
-    """The result of one firing step: the number of timers, the parcels, lanes and wake time for hints, and the
-    troubles.
-    """
+    """The result of one call of `fire`."""
 
-    timers: int
-    parcels: list[Parcel]
-    lanes: dict[int, int]
-    wake_at: Instant | None
-    troubles: list[Trouble] = []
-    blocked: bool = False  # an execution waits for its turn
-    through: Mark | None = None  # the last of the timers
+    timers: int  # the number of due timers that were locked
+    parcels: list[Parcel]  # of the new executions
+    lanes: dict[int, int]  # lanes with new executions, each with their least rank
+    wake_at: Instant | None  # when the waiting executions or joins are due next
+    troubles: list[Trouble] = []  # triggers that could not be decided
+    blocked: bool = False  # whether a new execution waits for its turn
+    through: Mark | None = None  # the last of the timers, in the order of due times
 
 
 def fire(
@@ -76,12 +74,13 @@ def fire(
     holds: Delays = NO_DELAYS,
     bounds: QuotaBounds = UNBOUNDED,
 ) -> Script[FireResult]:
-    """Decide due timers from a mark on: ledger rows, parcels and the advance of the timers in one transaction.
+    """Decide at most `limit` due timers, from the position `low` on in the order of due times.
 
-    Advanced timers leave dead entries in the index until it is vacuumed; `low` skips them. `holds` has the reasons that
-    delay executions, as text for the ledger. A trigger that cannot be decided does not stop others from firing: it is
-    set aside with the reason, and tried again later. A fire without room in `bounds` does not run, and the ledger says
-    so.
+    Ledger rows, parcels and the new due times of the timers are written in one transaction. A new due time leaves a
+    dead entry in the index until PostgreSQL vacuums it; `low` is there to skip these entries. `holds` has the reasons
+    that delay executions, as text for the ledger. A trigger that cannot be decided does not stop others from firing: it
+    gets a later due time, its row records the reason, and it is tried again then. A fire for which the quotas in
+    `bounds` have no room does not run, which the ledger records, or is decided later if the quota lets it wait.
     """
     rows = yield from timers.lock_due(low, now, limit)
     if not rows:
@@ -109,7 +108,7 @@ def fire(
     lanes, wake_at = yield from put_parcels(free, now, [*changes, *sifted.changes(executions)], held)
     yield from sifted.settle(new_id, now)
     ended = (yield from turns.settle([parcel for parcel, _ in parcels], _replaced(decided), now)) if keys else []
-    if ended:  # one lock order for all, so executions that begin to wait are locked here, too
+    if ended:  # all dependents are locked in one order; this includes those for which `_follow` lets executions wait
         yield from lock_around({one.job for one in ended} | depending)
     waiting = [wait for wait in _waits(decided, executions) if parcel_of(wait.execution) in held] if held else []
     done = yield from _follow(waiting, ended, Consequences(lanes=lanes, wake_at=wake_at), new_id, now)
@@ -124,7 +123,10 @@ def _follow(
     new_id: Callable[[], UUID],
     now: Instant,
 ) -> Script[Consequences]:
-    """Let executions of jobs with dependencies begin to wait, and report replaced executions to their dependents."""
+    """Let executions of jobs with dependencies begin to wait for these, and report ended executions to dependents.
+
+    The ended executions are those that newer fires have replaced.
+    """
     if waiting:
         lanes, wake_at = yield from waits.begin(waiting, new_id, now, done)
         done = Consequences(lanes=lanes, wake_at=wake_at)
@@ -134,7 +136,10 @@ def _follow(
 
 
 def _unruly(due: Iterable[DueTimer], live: Collection[UUID], turn_of: Mapping[str, Turn]) -> dict[str, UUID]:
-    """Return running executions without their trigger's turn: they were fired while the trigger did not use turns."""
+    """Return live executions that should have the turn of their trigger but do not, by the key of the turn.
+
+    They were fired before the trigger got an overlap policy that uses turns.
+    """
     found: dict[str, UUID] = {}
     if not turn_of:
         return found
@@ -146,7 +151,7 @@ def _unruly(due: Iterable[DueTimer], live: Collection[UUID], turn_of: Mapping[st
 
 
 def _replaced(decided: Iterable[DecidedTimer]) -> set[str]:
-    """Return the turn keys of triggers whose new fire replaces the executions that wait."""
+    """Return the keys of the turns for which a new fire replaces the executions that wait, by the overlap policy."""
     return {
         turn_key(d.due.target.job, d.due.timer.name)
         for d in decided
@@ -155,7 +160,10 @@ def _replaced(decided: Iterable[DecidedTimer]) -> set[str]:
 
 
 def _waits(decided: Iterable[DecidedTimer], executions: Iterable[UUID]) -> Iterable[waits.Wait]:
-    """Yield the waits of fires of jobs with dependencies: each waits for upstream executions of the same interval."""
+    """Yield a wait for each fire: its execution would wait for upstream executions of the same interval.
+
+    The caller uses only those of jobs with dependencies.
+    """
     ids = iter(executions)
     for d in decided:
         for fire, terms in zip(d.decision.fires, d.wanted, strict=True):
@@ -169,17 +177,17 @@ def _waits(decided: Iterable[DecidedTimer], executions: Iterable[UUID]) -> Itera
 
 
 def _late(decided: Iterable[DecidedTimer], now: Instant) -> list[UUID]:
-    """Return timers that may have waited for room before they were decided."""
+    """Return timers that may have waited for room in a quota: they are decided two seconds or more after a fire."""
     return [d.due.timer.id for d in decided if d.decision.ledger and d.decision.ledger[0].first <= now - SOON]
 
 
 def _recorded(
     decided: Iterable[DecidedTimer], executions: Iterable[UUID], holds: Delays, waited: Mapping[UUID, str], now: Instant
 ) -> tuple[Insert, ForEach]:
-    """Return the ledger rows, one per decided run, and the update that advances the timers.
+    """Return the Insert of ledger rows, one for each run of fires, and the update that advances the timers.
 
-    The row of a fire that ran names its execution and the reason for its delay. `decided` and `executions` are in the
-    same order.
+    The row of a fire that ran has its execution, and as cause the reason why the execution is delayed. `executions` are
+    in the order of the fires in `decided`.
     """
     ids = iter(executions)
     ledger: list[tuple[object, ...]] = []
@@ -200,7 +208,7 @@ def _recorded(
 
 
 def _causes(d: DecidedTimer, holds: Delays, waited: str | None) -> Iterator[str]:
-    """Yield the cause of each run of a timer's fires, with the reason that delays its executions."""
+    """Yield the cause of each run of a timer's fires, with the reason why its executions are delayed."""
     terms = iter(d.wanted)
     usual = holds.get(d.due.target.queue) or holds.get(d.due.target.job)
     for run in d.decision.ledger:
@@ -209,7 +217,7 @@ def _causes(d: DecidedTimer, holds: Delays, waited: str | None) -> Iterator[str]
 
 
 def _set_aside(troubles: Sequence[Trouble], delayed: Sequence[Trouble], now: Instant) -> ForEach:
-    """Return the update that sets aside timers that cannot be decided or that wait for room."""
+    """Return the update that gives a later due time to timers that cannot be decided or that wait for room."""
     columns: Columns = (("trigger_id", "uuid"), ("next_fire_at", "bigint"), ("trouble", "text"))
     later = [(t.trigger, now + SOON, t.reason) for t in delayed]
     return ForEach(SET_ASIDE, columns, [*((t.trigger, now + AGAIN, t.reason) for t in troubles), *later])

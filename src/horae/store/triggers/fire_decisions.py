@@ -1,4 +1,4 @@
-"""Decisions on the fires of due timers. Timers that are alike are decided once for all of them."""
+"""Decisions on the fires of due timers. Timers with equal definitions and rules share one computation."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from uuid import UUID
@@ -25,7 +25,7 @@ from horae.store.triggers.targets import ExecutionFactory, Lead, arm_of
 from horae.store.triggers.triggers import MAX_REASON, Timer, describe_error
 from horae.store.triggers.turns import Turn, turn_key
 
-MAX_FIRES = 100  # fires of one trigger in one step
+MAX_FIRES = 100  # fires of one trigger in one transaction
 
 NOBODY = Extra(origin="fire")
 FREE, BUSY = Turn(), Turn(busy=True)
@@ -59,10 +59,15 @@ def decide_all(
     troubles: list[Trouble],
     new_id: Callable[[], UUID],
 ) -> list[DecidedTimer]:
-    """Decide the timers at one instant. `live` has those of their last executions that have not ended."""
+    """Decide the fires of due timers, all at the instant `now`.
+
+    `live` has the last executions of timers that have not ended, and `turn_of` the states of turns by key. A timer that
+    cannot be decided is left out and added to `troubles`.
+    """
     alike, terms = SharedDecisions(now, MAX_FIRES), _Terms(lead, new_id)
     decided: list[DecidedTimer] = []
-    meters: dict[int, Meter] = {}  # one per namespace, so that a costly namespace does not stop others from firing
+    # One meter per namespace, so that costly expressions of one namespace do not stop the fires of others.
+    meters: dict[int, Meter] = {}
     for d in due:
         t = d.timer
         meter = meters.setdefault(d.target.namespace, Meter())
@@ -101,7 +106,10 @@ def _decide_by(calendar: Calendar | None, t: Timer, turn: Turn, now: Instant) ->
 
 
 class _Terms:
-    """The executions that fires start. Fires of one job that are due together with equal items share one value."""
+    """Creates the executions that fires start.
+
+    Fires of one job with the same due time, deadline and params share one `NewExecution`, which saves work.
+    """
 
     def __init__(self, lead: Lead, new_id: Callable[[], UUID]) -> None:
         self._alike, self._new_id = ExecutionFactory(NOBODY, lead), new_id

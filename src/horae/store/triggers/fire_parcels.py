@@ -1,4 +1,7 @@
-"""Parcels of fires: fires of one job at one instant share a parcel, whichever triggers fired them."""
+"""Parcels of fires: executions with equal envelopes share a parcel, even if different triggers fired them.
+
+Such executions are of one job and due at the same instant.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
@@ -20,9 +23,10 @@ _PLACEHOLDER = UUID(int=0)
 def pack_fires(
     decided: Sequence[DecidedTimer], terms: Sequence[NewExecution], new_id: Callable[[], UUID], now: Instant
 ) -> tuple[list[UUID], list[tuple[Parcel, int]]]:
-    """Return the ids of the fires' executions, in order, and their parcels, each with its rank lead.
+    """Put the executions of fires into parcels.
 
-    `terms` has the execution of each fire, in the same order.
+    `terms` has the execution of each fire in `decided`, in the same order. Return the ids of these executions, in this
+    order, and the parcels, each with its rank lead.
     """
     extra_encoder = _Extras()
     extras = [extra_encoder.of(d.due.timer.id, fire) for d in decided for fire in d.decision.fires]
@@ -48,11 +52,13 @@ def pack_fires(
 
 
 def _group_by_envelope(terms: Sequence[NewExecution]) -> dict[int, list[int] | None]:
-    """Return the places of fires that share a parcel, by the first of them; None for a fire alone in its parcel.
+    """Group the positions in `terms` of executions with equal envelopes and rank leads.
 
-    Fires with equal envelopes share a parcel. Fires with the same terms object have the same envelope, without a
-    comparison. Other fires of a job at one instant nearly always have equal envelopes, too. So each is compared with
-    the first of its job and instant before all envelopes are searched, which is slower.
+    The key of a group is its first position. The value has all its positions, or is None for a group of one.
+
+    Two positions with the same `NewExecution` object need no comparison. Other executions of one job with the same due
+    time nearly always have equal envelopes, too. So each is first compared with the first execution of its job and due
+    time. Only if they differ, the envelope is looked up among all envelopes, which is slow because it is hashed.
     """
     by_terms: dict[int, int] = {}
     by_job: dict[int, int] = {}
@@ -78,7 +84,7 @@ def _group_by_envelope(terms: Sequence[NewExecution]) -> dict[int, list[int] | N
 def _split_into_parcels(
     places: Sequence[int], terms: Sequence[NewExecution], fresh: Iterator[UUID]
 ) -> Iterator[tuple[UUID, Sequence[int]]]:
-    """Yield the parcels that these places fill, each with its id."""
+    """Divide a group of positions by the size limits of parcels; yield the id and the positions of each parcel."""
     start = 0
     for count in loads(len(terms[place].item) for place in places):
         yield next(fresh), places[start : start + count]
@@ -86,8 +92,10 @@ def _split_into_parcels(
 
 
 class _Extras:
-    """Encoder of the extras of fires. The fires of one instant differ only in their trigger, so the rest is encoded
-    once.
+    """Encodes the `Extra` of each fire as JSON.
+
+    The extras of fires at one instant, with the same interval, differ only by the id of the trigger. So the JSON is
+    made once for each instant and interval, and the id is put into it.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Reads of past and coming fires: the ledger by time, and timers in the order of due times."""
+"""Reads of past fires, from the ledger in the order of time, and of coming fires, from timers by their due times."""
 
 from uuid import UUID
 
@@ -18,7 +18,8 @@ _RUN = (
     " g.job, j.name"
 )
 _AFTER = "(f.last, f.trigger_id) > ($2, $3)"
-# Across jobs, a run counts at the instant of its last fire, because the ledger is ordered by it.
+# A run of fires is found by the instant of its last fire if this is before $4: the index of `fires` has this order.
+# RUNS_OF_JOB also finds runs that only begin before $4.
 RUNS = Statement(
     "fires_between",
     f"SELECT {_RUN} FROM fires f JOIN triggers g ON g.id = f.trigger_id JOIN jobs j ON j.id = g.job"
@@ -29,7 +30,7 @@ RUNS_OF_JOB = Statement(
     f"SELECT {_RUN} FROM triggers g JOIN fires f ON f.trigger_id = g.id JOIN jobs j ON j.id = g.job"
     f" WHERE g.job = $1 AND {_AFTER} AND f.first < $4 ORDER BY f.last, f.trigger_id LIMIT $5",
 )
-# Fires of events are listed with those of the clock, at the instant of their decision.
+# Fires by events are listed together with fires by the clock, at the instant at which they were decided.
 _EVENT_RUN = (
     "SELECT f.trigger_id, f.at, f.at, f.disposition, f.cause, f.execution, f.at, g.name, g.definition, g.rules, g.job,"
     " j.name FROM event_fires f JOIN triggers g ON g.id = f.trigger_id JOIN jobs j ON j.id = g.job"
@@ -37,7 +38,7 @@ _EVENT_RUN = (
 _EVENT_ORDER = "(f.at, f.trigger_id) > ($2, $3) AND f.at < $4 ORDER BY f.at, f.trigger_id LIMIT $5"
 EVENT_RUNS = Statement("event_fires_between", f"{_EVENT_RUN} WHERE g.namespace = $1 AND {_EVENT_ORDER}")
 EVENT_RUNS_OF_JOB = Statement("event_fires_of_job_between", f"{_EVENT_RUN} WHERE f.job = $1 AND {_EVENT_ORDER}")
-# Starts by dependencies are listed, too, by their execution, because they have no trigger.
+# Starts by dependencies are listed, too. They have no trigger, so the id of the execution is in its place.
 _DEPENDENT_RUN = (
     f"SELECT f.execution, f.at, f.at, f.disposition, f.cause, f.execution, f.at, '{DEPENDENCY}', NULL, NULL, f.job,"
     " j.name FROM dependency_fires f JOIN jobs j ON j.id = f.job"
@@ -107,8 +108,9 @@ class UpcomingTimer(Struct, frozen=True):
 def ledger_entries(
     namespace: int, job: UUID | None, after: Place, until: Instant, limit: int
 ) -> Script[list[LedgerEntry]]:
-    """Return ledger rows, fires of events and starts by dependencies after a place, in the order of their last fire, up
-    to an instant.
+    """Return a page of ledger rows, fires by events and starts by dependencies, in the order of their last fire.
+
+    The page begins after the position `after` and ends before `until`.
     """
     owner = namespace if job is None else job
     rows: list[Row] = []
@@ -121,7 +123,10 @@ def ledger_entries(
 def count_dispositions(
     namespace: int, job: UUID | None, since: Instant, until: Instant, slot: Micros, most: int
 ) -> Script[list[tuple[Instant, str, int]]]:
-    """Count dispositions of fires by time slot from `since` on, among the newest `most` rows of the ledger."""
+    """Count rows of the ledger by time slot and disposition: (start of the slot, disposition, count).
+
+    Only the newest `most` rows with a last fire from `since` to before `until` are counted.
+    """
     statement, owner = (FATES, namespace) if job is None else (FATES_OF_JOB, job)
     rows = yield Fetch(statement, (owner, since, until, slot, most))
     return [(since + row[0] * slot, row[1], row[2]) for row in rows]
@@ -130,7 +135,7 @@ def count_dispositions(
 def upcoming_timers(
     namespace: int, job: UUID | None, after: Place, until: Instant, limit: int
 ) -> Script[list[UpcomingTimer]]:
-    """Return timers after a place in the order of their due times, up to an instant."""
+    """Return a page of timers in the order of their due times, after the position `after` and before `until`."""
     statement, owner = (TIMERS, namespace) if job is None else (TIMERS_OF_JOB, job)
     rows = yield Fetch(statement, (owner, *after, until, limit))
     return [UpcomingTimer(read_timer(row), row[COUNT], row[COUNT + 1]) for row in rows]

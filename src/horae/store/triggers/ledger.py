@@ -1,4 +1,7 @@
-"""The ledger's rows and the versions of their triggers, as backfills and audits read them."""
+"""Reads of the ledger for backfills and audits: its rows, and the versions of triggers to which they belong.
+
+It also replaces rows when a backfill runs fires that had been skipped.
+"""
 
 from collections.abc import Iterable, Sequence
 from uuid import UUID
@@ -44,12 +47,12 @@ FORGET_BEFORE = Statement(
 
 
 class StoredVersion(Struct, frozen=True):
-    """A version of a trigger. A live version also has its next fire time and whether it has no fires left."""
+    """A version of a trigger."""
 
     version: TriggerVersion
-    next_fire_at: Instant | None = None
-    live: bool = False
-    spent: bool = False
+    next_fire_at: Instant | None = None  # None also for a version that has ended, or is paused
+    live: bool = False  # whether it has not ended
+    spent: bool = False  # whether it has had as many fires as its rules allow
 
     def is_pending(self, until: Instant) -> bool:
         """Return whether fires before `until` are still to be decided."""
@@ -63,14 +66,14 @@ class StoredVersion(Struct, frozen=True):
         return self.next_fire_at is None and self.is_pending(until)
 
     def reaching(self, until: Instant) -> TriggerVersion:
-        """Return the version with `through` moved up to `until` when no fires before `until` are left to decide."""
+        """Return the version, decided up to `until` if it has no undecided fires before that instant."""
         if not self.live or self.spent or self.is_pending(until):
             return self.version
         return structs.replace(self.version, through=max(self.version.through, until - 1))
 
 
 def versions(job: UUID) -> Script[list[StoredVersion]]:
-    """Return all versions of a job's triggers that have nominal fires. Raises when a version cannot be read."""
+    """Return all versions of a job's triggers that fire by the clock. Raises when a version cannot be read."""
     rows = yield Fetch(OF_JOB, (job,))
     found = (read_version(row) for row in rows)
     return [one for one in found if isinstance(one.version.trigger, Timed)]
@@ -92,7 +95,7 @@ def read_version(row: Row) -> StoredVersion:
 
 
 def rows_from(trigger: UUID, at: Instant, limit: int) -> Script[list[LedgerRow]]:
-    """Return a trigger's rows that cover fires and end at an instant or later, in that order."""
+    """Return a trigger's rows whose last fire is at `at` or later, in this order, without rows of nonexistent fires."""
     rows = yield Fetch(ROWS, (trigger, at, limit))
     return [
         LedgerRow(
@@ -104,13 +107,13 @@ def rows_from(trigger: UUID, at: Instant, limit: int) -> Script[list[LedgerRow]]
 
 
 def count_ran(trigger: UUID, after: Instant, through: Instant) -> Script[int]:
-    """Count a trigger's fires with an execution, after < fire <= through."""
+    """Count a trigger's fires with an execution that are later than `after` and not later than `through`."""
     rows = yield Fetch(RAN, (trigger, after, through))
     return int(rows[0][0])
 
 
 def exchange_rows(old: Sequence[LedgerRow], new: Iterable[LedgerRow]) -> Script[None]:
-    """Replace ledger rows by others; start over if one of the old rows was deleted or changed meanwhile."""
+    """Replace ledger rows by others. If an old row was deleted or changed meanwhile, the transaction starts again."""
     columns: Columns = (("trigger_id", "uuid"), ("first", "bigint"), ("last", "bigint"))
     if old:
         taken = yield ForEach(TAKE_OUT, columns, [(row.trigger, row.first, row.last) for row in old])
@@ -122,12 +125,15 @@ def exchange_rows(old: Sequence[LedgerRow], new: Iterable[LedgerRow]) -> Script[
 
 
 def known_from() -> Script[Instant]:
-    """Return the instant from which the ledger is complete: earlier runs may have been deleted."""
+    """Return the instant from which the ledger is complete; rows of earlier fires may have been deleted."""
     rows = yield Fetch(KNOWN_FROM)
     return int(rows[0][0]) if rows else 0
 
 
 def forget_before(at: Instant) -> Script[None]:
-    """Record the instant from which the ledger is complete, before earlier rows are deleted; it never moves back."""
+    """Record that the ledger is complete only from `at` on. Callers do this before they delete older rows.
+
+    The recorded instant never moves back.
+    """
     if at > (yield from known_from()):
         yield Fetch(FORGET_BEFORE, (str(at),))

@@ -1,6 +1,6 @@
-"""Refusals: fires, events and backfills that a unique key or a quota keeps from starting an execution.
+"""Refusals: a fire, an event or a backfill starts no execution, because its unique key is taken or a quota has no room.
 
-No caller waits for an answer: the ledger records what does not run, with the cause.
+No user waits for an answer that could have the error. Instead, the ledger records the refused fire with the cause.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,13 +32,13 @@ class Refusal(Struct, frozen=True):
 
     disposition: Literal["skipped-unique", "skipped-quota"]
     cause: str
-    waits: OverQuota | None = None  # the quota that the decision waits for; None to refuse for good
+    waits: OverQuota | None = None  # the exceeded quota, if the decision is to be made later; None: refused for good
 
 
 class Room(Struct, frozen=True, kw_only=True):
-    """Limits for a firing: quotas, and the delays that the ledger records.
+    """Quotas that bound the executions that events start, and the delays that the ledger records.
 
-    With `patient`, nothing is decided now if an execution has to wait for room: OverQuota is raised.
+    With `patient`, OverQuota is raised if an execution has to wait for room, so that nothing is decided now.
     """
 
     bounds: QuotaBounds = UNBOUNDED
@@ -50,15 +50,15 @@ ALL_ROOM = Room()
 
 
 class Screening(Struct):
-    """The executions that are refused, by index, and the state of the unique keys of all."""
+    """The result of `screen`: the executions that may not be created, and the rows of unique keys to write."""
 
-    asked: list[NewExecution] = []
-    refused: dict[int, Refusal] = {}
+    asked: list[NewExecution] = []  # all executions, those with a unique key completed by it
+    refused: dict[int, Refusal] = {}  # by index in `asked`
     met: deduplicate.DeduplicationResult = field(default_factory=deduplicate.DeduplicationResult)
-    delayed: list[Trouble] = []  # timers to decide later
+    delayed: list[Trouble] = []  # timers that are to be decided later, when the quota has room
 
     def changes(self, executions: Sequence[UUID]) -> Iterator[ForEach]:
-        """Yield the changes to the rows of unique keys; `executions` are the created ones, in order."""
+        """Yield the changes to the rows of unique keys. `executions` has the ids of created executions, in order."""
         if not self.met.assignments:
             return
         kept = [i for i in range(len(self.asked)) if i not in self.refused]
@@ -67,11 +67,11 @@ class Screening(Struct):
 
     @property
     def why(self) -> str:
-        """The cause of the first refusal; empty when there is none."""
+        """The cause of the first refused execution; empty when none is refused."""
         return self.refused[min(self.refused)].cause.rstrip(".") if self.refused else ""
 
     def cut(self) -> int:
-        """Refuse all executions from the first refused one on, and return the number of those before it."""
+        """Refuse also all executions after the first refused one, and return the number of executions before it."""
         first = min(self.refused)
         for i in range(first, len(self.asked)):
             self.refused.setdefault(i, self.refused[first])
@@ -79,13 +79,13 @@ class Screening(Struct):
         return first
 
     def keep(self, executions: Sequence[UUID]) -> Script[None]:
-        """Write the rows of unique keys."""
+        """Write the changes to the rows of unique keys, see `changes`."""
         for change in self.changes(executions):
             if change.rows:
                 yield change
 
     def settle(self, new_id: NewId, now: Instant) -> Script[None]:
-        """End executions that others have replaced."""
+        """End the executions that were replaced, because a newer execution took over their unique key."""
         if self.met.has_changes:
             yield from deduplicate.settle(self.met, self.asked, new_id, now, Consequences())
 
@@ -99,9 +99,10 @@ def screen(
     *,
     replaces: bool = True,
 ) -> Script[Screening]:
-    """Decide, in order, which of these executions have a free unique key and room in the quotas.
+    """Decide for each execution, in order, whether its unique key is free and the quotas have room for it.
 
-    Without `replaces` none replaces another, whatever its job says.
+    `specs` has the definition of the job of each execution. Without `replaces`, no execution replaces an earlier one
+    with the same key, even if its job has the rule `keep: latest`.
     """
     if not wanted or (not bounds and all(spec.unique is None for spec in specs)):
         return Screening()
@@ -116,7 +117,7 @@ def screen(
     screening.met = yield from deduplicate.deduplicate(screening.asked, {}, new_id, now)
     for i, answer in screening.met.answered.items():
         holder = f"execution {answer.execution_id}" if isinstance(answer, Receipt) else "another of the same instant"
-        screening.refused.setdefault(i, Refusal("skipped-unique", f"its key stood for {holder}"))
+        screening.refused.setdefault(i, Refusal("skipped-unique", f"its key belonged to {holder}"))
     if bounds:
         yield from _take_room(screening, bounds, now)
     return screening
@@ -139,7 +140,10 @@ def _take_room(screening: Screening, bounds: QuotaBounds, now: Instant) -> Scrip
 def screen_fires(
     decided: list[DecidedTimer], bounds: QuotaBounds, new_id: NewId, now: Instant
 ) -> Script[tuple[list[DecidedTimer], Screening]]:
-    """Return the decided timers without refused executions; their ledgers record the refusals."""
+    """Remove refused executions from the decisions about timers, and record the refusals in their ledger rows.
+
+    Timers that have to wait for room are left out; they are in `delayed` of the screening.
+    """
     if not bounds and all(d.due.target.spec.unique is None for d in decided):
         return decided, Screening()
     wanted = [one for d in decided for one in d.wanted]
@@ -151,8 +155,9 @@ def screen_fires(
 
 
 def _in_time(decided: Sequence[DecidedTimer], found: Screening) -> Iterator[tuple[int, DecidedTimer]]:
-    """Yield timers with the index of their first execution; put off a timer whole if one of its executions
-    has to wait.
+    """Yield decided timers, each with the index of its first execution among all executions.
+
+    If one execution of a timer has to wait for room, all fires of this timer are decided later: it is not yielded.
     """
     place = 0
     for d in decided:
@@ -179,7 +184,7 @@ def _without(decided: Iterable[tuple[int, DecidedTimer]], refused: Mapping[int, 
 
 
 def _refused(d: DecidedTimer, refusals: Mapping[int, Refusal]) -> Decision:
-    """Return a timer's decision without refused fires. Refused fires have not run, so they do not count."""
+    """Return a timer's decision without refused fires; they do not count towards the trigger's limit of fires."""
     decision, timer, ran = d.decision, d.due.timer, iter(range(len(d.wanted)))
     ledger = []
     for run in decision.ledger:

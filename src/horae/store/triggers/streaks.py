@@ -1,7 +1,8 @@
-"""Pauses after failures: a job's triggers are paused after a number of failed executions in a row.
+"""Automatic pauses: a job's triggers are paused after a number of failed executions in a row.
 
-The row of a job has no counter: failures are counted from history each time. The row holds the instant from which
-failures count, and whether the triggers are paused because of them.
+The table `streaks` has no counter of failures: they are counted from `history` each time. Its row of a job has the
+instant from which failures count, and whether the job's triggers are paused because of them. It also has the reason of
+a pause of the whole job, see `pause_for`.
 """
 
 from collections.abc import Collection
@@ -18,7 +19,7 @@ from horae.store.script import Among, Fetch, Row, Script, Statement
 from horae.store.triggers import triggers
 from horae.store.triggers.triggers import Owner
 
-AT_LEAST = 64  # slices of history to read; more for a job with a higher `pauseAfter`
+AT_LEAST = 64  # slices of history to read at least; more for a job with a high `pauseAfter`
 LATELY = Statement(
     "failed_lately", "SELECT job FROM job_minutes WHERE minute >= $1 AND failed > 0 ORDER BY minute LIMIT 100000"
 )
@@ -57,13 +58,16 @@ PAUSES = Statement(
 
 
 def failed_lately(minute: int) -> Script[set[UUID]]:
-    """Return jobs with failures since a minute."""
+    """Return jobs with failures since a minute (minutes since the epoch)."""
     rows = yield Fetch(LATELY, (minute,))
     return {row[0] for row in rows}
 
 
 def is_watched(job: UUID) -> Script[bool]:
-    """Return whether a job's triggers pause after failures. Most do not, and then nothing is locked."""
+    """Return whether a job's triggers are to be paused after failures.
+
+    Callers check this first, because most jobs have no such rule: then nothing needs to be locked.
+    """
     rows = yield Fetch(SPEC, (job,))
     return bool(rows) and msgspec.json.decode(rows[0][1], type=Spec).pause_after is not None
 
@@ -71,7 +75,8 @@ def is_watched(job: UUID) -> Script[bool]:
 def pause_if_failing(job: UUID, now: Instant) -> Script[tuple[int, AutoPause] | None]:
     """Pause a job's triggers if `pauseAfter` executions failed in a row; return the namespace and the pause.
 
-    The check runs under the job's lock: only one of two servers pauses, and a concurrent resume is not undone.
+    The job is locked before the check, so that only one of several servers pauses it, and a user who resumes it at the
+    same moment is not overruled.
     """
     rows = yield Fetch(SPEC, (job,))
     spec = msgspec.json.decode(rows[0][1], type=Spec) if rows else None
@@ -108,7 +113,7 @@ def read_ended(row: Row) -> EndedExecutions:
 
 
 def pauses(jobs: Collection[UUID]) -> Script[dict[UUID, AutoPause]]:
-    """Return the pauses of those of these jobs that are paused automatically, or have triggers that are."""
+    """Return the automatic pauses of jobs or of their triggers, by job. Jobs without such a pause are left out."""
     rows = yield Among(PAUSES, sorted(jobs))
     return {
         job: AutoPause(
@@ -132,14 +137,15 @@ def pause_for(job: UUID, reason: str, now: Instant) -> Script[int | None]:
 
 
 def reset(job: UUID, now: Instant) -> Script[None]:
-    """Count failures from now on, after a user resumed a trigger of the job. The caller holds the job's lock."""
+    """Ignore earlier failures from now on, because a user resumed a trigger of the job. The caller holds its lock."""
     if (yield Fetch(SINCE, (job,))):
         yield Fetch(RESET, (job, now))
 
 
 def resume(job: UUID, namespace: int, version: int, now: Instant) -> Script[bool]:
-    """Resume the triggers that were paused because of failures. Return False when there are none, or when the job has
-    changed meanwhile.
+    """Resume the triggers that were paused because of failures.
+
+    Return False when there is no such pause, or when the job is not active or no longer at this version.
     """
     if (yield from jobs.lock(job, namespace)) != (version, "active"):
         return False

@@ -1,8 +1,7 @@
-"""Targets: the data of a job that its executions need when they are not started by a request.
+"""Targets: the data of a job that is needed to create its executions without a request of a user.
 
-Everything that starts executions by itself (a due timer, an event, a backfill, a finished upstream) reads its jobs and
-creates their executions with this module, in its own transaction. The executions run the version that is present at
-that moment.
+Scripts that start executions for a due timer, an event, a backfill or an ended upstream read the jobs and create the
+executions with this module, in their own transaction. The executions run the version of the job that is current then.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -26,8 +25,8 @@ from horae.model.executions.submission import NewExecution
 from horae.store.definitions import rollouts
 from horae.store.script import Among, Row, Script, Statement
 
-# A statement that selects COLUMNS from a job `j` with JOINED beside it reads targets with `read_target`.
-# The namespace is not joined: a planner that expects few namespaces would start there and scan the jobs for each.
+# A statement that selects COLUMNS from `jobs j` and JOINED returns rows for `read_target`. The name of the namespace is
+# a subquery, not a join: PostgreSQL's planner, if it expects few namespaces, would begin with these and scan all jobs.
 COLUMNS = (
     "j.id, j.namespace, (SELECT n.name FROM namespaces n WHERE n.id = j.namespace), j.name, j.state, j.version, v.spec,"
     " v.queue, v.lane, j.rollout"
@@ -36,15 +35,15 @@ COUNT = 10  # columns
 JOINED = "JOIN job_versions v ON v.job = j.id AND v.version = j.version"
 OF_JOBS = Statement("targets_of_jobs", f"SELECT {COLUMNS} FROM jobs j {JOINED} WHERE j.id = ANY($1)")
 
-Lead = RankLeads  # (queue, priority, job) -> distance of the rank before the arrival
+Lead = RankLeads  # (queue, priority, job) -> the lead of a rank: the arrival time less the rank
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """A job at its present version, with its queue and lane."""
+    """A job at one version (usually the current one), with its queue and lane."""
 
     job: UUID
     namespace: int
-    key: str  # namespace/job, the seed of `H` and jitter
+    key: str  # "namespace/job": its hash decides about jitter and about `H` in cron expressions
     name: str
     state: JobState
     version: int
@@ -52,12 +51,12 @@ class Target(Struct, frozen=True, kw_only=True):
     queue: int
     lane: int
     rolling: int | None = None  # the number of the rollout under way
-    choice: "VersionChoice[Target] | None" = None  # the versions between which a rollout chooses, once they were read
-    chosen: Instant = 0  # the start of the rollout that chose this version
+    choice: "VersionChoice[Target] | None" = None  # the versions from which this rollout chooses; see `with_choices`
+    chosen: Instant = 0  # when the rollout began that chose this version; 0 if none did
 
 
 def read_target(row: Row, at: int = 0) -> Target:
-    """Read a target from the columns that begin at an index of a row."""
+    """Read a target from the COLUMNS that begin at index `at` of a row."""
     job, namespace, namespace_name, name, state, version, spec, queue, lane, rolling = row[at : at + COUNT]
     return Target(
         job=job, namespace=namespace, key=f"{namespace_name}/{name}", name=name, state=state, version=version,
@@ -67,18 +66,21 @@ def read_target(row: Row, at: int = 0) -> Target:
 
 @lru_cache(maxsize=1024)
 def _read_spec(text: str) -> Spec:
-    """Decode a spec, cached because thousands of fires belong to a few jobs or to jobs with equal specs."""
+    """Decode a spec; results are cached, because thousands of fires may belong to jobs with a few different specs."""
     return msgspec.json.decode(text, type=Spec)
 
 
 def targets(jobs: Collection[UUID]) -> Script[dict[UUID, Target]]:
-    """Return the targets of these jobs, deleted ones included: their `state` says so."""
+    """Return the targets of jobs, with the choices of rollouts. Deleted jobs are included, with the state "deleted"."""
     rows = yield Among(OF_JOBS, list(jobs))
     return (yield from with_choices({row[0]: read_target(row) for row in rows}))
 
 
 def with_choices(found: dict[UUID, Target]) -> Script[dict[UUID, Target]]:
-    """Add the versions to choose from to targets with a rollout under way; read nothing if there is none."""
+    """Return the targets; those with a rollout under way get the versions from which it chooses (`choice`).
+
+    Nothing is read if there is no such target.
+    """
     rolling = [target.job for target in found.values() if target.rolling is not None]
     if not rolling:
         return found
@@ -96,16 +98,20 @@ def with_choices(found: dict[UUID, Target]) -> Script[dict[UUID, Target]]:
 
 
 def arm_of(target: Target, item: bytes, tags: Mapping[str, str], new_id: Callable[[], UUID]) -> Target:
-    """Return the version of a target that an execution runs: the present one, unless a rollout chooses another."""
+    """Return the target at the version that an execution runs: the same one, unless a rollout chooses another.
+
+    `item` has the params of the execution; `new_id` decides if the rollout chooses by chance.
+    """
     if target.choice is None:
         return target
     return target.choice.of(target.spec, item, tags, new_id) or target
 
 
 class ExecutionFactory:
-    """Creates executions by copying those of jobs with equal definitions: only the job and the due time differ.
+    """Creates executions like `execution_of`, but faster: it copies an execution of a job with an equal definition.
 
-    Executions are not copied if their params affect more than their item.
+    The copy differs by its job, due time, deadline and params. No copy is made if anything else could differ: if
+    the params decide about keys, batches, circuits, affinity or shares, or the queue orders by expected durations.
     """
 
     def __init__(self, extra: Extra, lead: Lead) -> None:
@@ -143,10 +149,11 @@ def execution_of(
     deadline: Instant | None = None,
     new_id: Callable[[], UUID] | None = None,
 ) -> NewExecution:
-    """Create an execution of a target, due at an instant or, with 0, at once; `item` holds its params beyond the job's.
+    """Create an execution of a target.
 
-    `extra` names the origin. `item` is not checked here: the caller has checked it against the schema. With `new_id`, a
-    rollout under way chooses the version; without it, the execution runs the target's own version.
+    `due_at` 0 means at once. `item` has its params, without those that the job's definition sets; the caller has
+    checked them against the schema. `extra` has the origin. With `new_id`, a rollout under way chooses the version;
+    without it, the execution runs the version of `target`.
     """
     if new_id is not None:
         target = arm_of(target, item, extra.tags, new_id)

@@ -1,4 +1,4 @@
-"""Reads of triggers for people: those of a job, or those of a namespace by page."""
+"""Reads of triggers for users: the triggers of a job, or a page of the triggers of a namespace."""
 
 from uuid import UUID
 
@@ -32,7 +32,7 @@ class StoredTrigger(Struct, frozen=True, kw_only=True):
     job_state: str
     version: int
     valid_from: Instant
-    trouble: str | None
+    trouble: str | None  # the reason why it cannot be decided or waits for room, if so
 
 
 def _shown(row: Row) -> StoredTrigger:
@@ -44,7 +44,7 @@ def _shown(row: Row) -> StoredTrigger:
 
 
 def of_job(job: UUID) -> Script[list[StoredTrigger]]:
-    """Return a job's triggers by name."""
+    """Return a job's triggers in the order of their names."""
     rows = yield Fetch(OF_JOB, (job,))
     return [_shown(row) for row in rows]
 
@@ -61,6 +61,6 @@ def page(namespace: int, after: UUID, limit: int) -> Script[list[StoredTrigger]]
 
 
 def fired_by_events(trigger: UUID) -> Script[tuple[int, UUID | None]]:
-    """Return the number of a trigger's recorded fires by events, up to a limit, and the newest execution."""
+    """Return the number of recorded events that fired a trigger, at most MOST_COUNTED, and the newest execution."""
     ((count, execution),) = yield Fetch(BY_EVENTS, (trigger, MOST_COUNTED))
     return count, execution

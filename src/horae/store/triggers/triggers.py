@@ -1,6 +1,7 @@
-"""Triggers: added, paused, resumed and ended. `fire` decides them.
+"""Scripts that add, replace, pause, resume and end triggers. The module `fire` decides their fires.
 
-The timer's row guards against a double fire: every transaction that changes or decides a trigger locks it.
+Every transaction that changes a trigger or decides its fires locks the row of its timer first. So no fire is decided
+twice.
 """
 
 from collections.abc import Callable, Iterable
@@ -59,7 +60,8 @@ END = Statement(
 SET_STATE = Statement("set_trigger_state", "UPDATE triggers SET state = $2 WHERE id = $1")
 DROP_TIMER = Statement("drop_timer", "DELETE FROM timers WHERE trigger_id = $1")
 SET_TIMER = Statement("set_timer", "UPDATE timers SET next_fire_at = $2, decided_through = $3 WHERE trigger_id = $1")
-# A location that was watched before under the same name continues: it does not fire for the same files again.
+# The id of a watch depends on the job, the trigger's name and the location. So if the same location was watched before,
+# the watch continues, and does not fire again for the files that it has seen.
 BEGIN_WATCH = Statement(
     "begin_watch",
     "INSERT INTO watches (id, trigger_id, job, namespace, began_at, next_poll_at) VALUES ($1, $2, $3, $4, $5, $5)"
@@ -81,7 +83,7 @@ State = Literal["active", "paused"]
 
 
 class Timer(Struct, frozen=True, kw_only=True, gc=False):
-    """A trigger of a job with its frequently changed columns."""
+    """A trigger of a job with the columns of its row in `timers`, which change with each fire."""
 
     id: UUID
     name: str
@@ -110,21 +112,22 @@ class Owner(Struct, frozen=True):
 
 
 class Predecessor(Struct, frozen=True, kw_only=True):
-    """The state that a trigger takes over from the trigger that it replaces; with `from_`, also the end of the decided
-    time.
-    """
+    """The state that a trigger takes over from the trigger that it replaces."""
 
     state: State
     fired: int = 0
     last_execution: UUID | None = None
     moved_to: Instant | None = None
-    from_: Instant | None = None
+    from_: Instant | None = None  # the new trigger decides the fires after this instant; None: those after its creation
 
 
 def add(
     trigger_id: UUID, owner: Owner, when: NamedTrigger, now: Instant, predecessor: Predecessor | None = None
 ) -> Script[None]:
-    """Add a trigger from now on. A paused trigger, or a trigger of a paused job, has no next fire."""
+    """Add a trigger that fires from now on, or after `predecessor.from_`.
+
+    A paused trigger, or a trigger of a paused job, gets no next fire.
+    """
     old = predecessor or Predecessor(state="paused" if when.paused else "active")
     decided = begin(when.trigger, now) if old.from_ is None else old.from_
     asleep = owner.paused or old.state == "paused" or is_spent(when.rules, old.fired)
@@ -152,7 +155,10 @@ def add(
 
 
 def _use_calendars(trigger_id: UUID, namespace: int, rules: Rules) -> Script[None]:
-    """Record the calendars of a trigger, and refuse unknown ones. The caller holds the lock on calendars."""
+    """Record that a trigger uses its calendars; raise an error if one does not exist.
+
+    The caller holds the lock on calendars.
+    """
     missing = yield from calendars.use(namespace, rules.calendars, trigger_id, rules.outside)
     if missing:
         raise no_such_calendar(missing[0], ())
@@ -163,13 +169,13 @@ def _json(value: object) -> str:
 
 
 def of_job(job: UUID, *, lock: bool = False) -> Script[list[Timer]]:
-    """Return a job's triggers; locked ones cannot fire meanwhile."""
+    """Return a job's triggers; with `lock`, they are locked, so that they cannot fire meanwhile."""
     rows = yield Fetch(OF_JOB if lock else READ_OF_JOB, (job,))
     return [read_timer(row) for row in rows]
 
 
 def ended(job: UUID) -> Script[dict[str, Predecessor]]:
-    """Return the last state of the ended triggers of a job, by name."""
+    """Return the last states of ended triggers of a job by name, for new triggers with the same names to take over."""
     rows = yield Fetch(ENDED, (job,))
     return {name: Predecessor(state=state, fired=fired or 0) for name, state, fired in rows}
 
@@ -186,7 +192,10 @@ def read_timer(row: Row) -> Timer:
 
 @lru_cache(maxsize=8192)
 def _read_trigger(text: str) -> Trigger:
-    """Decode a trigger, cached because due triggers are often alike: equal texts share one value and its hash."""
+    """Decode a trigger; results are cached, because the definitions of due triggers are often equal.
+
+    Triggers with equal texts then are one object, whose hash is computed once.
+    """
     return _decode_trigger(text)
 
 
@@ -201,9 +210,10 @@ def end(
     disposition: Disposition = "skipped-misfire",
     cause: str = "the trigger ended before this was decided",
 ) -> Script[None]:
-    """End a trigger at max(now, its decided time), and write a ledger row for the fires it left undecided.
+    """End a trigger, and write a ledger row with this disposition and cause for its undecided fires.
 
-    A trigger without fires left ended with its last fire.
+    The end is now, or the last decided instant if that is later. A trigger that had all the fires that its rules allow
+    ended with the last of them.
     """
     runs = _left_out(timer, now, disposition, cause)
     if runs:
@@ -224,9 +234,9 @@ def replace(
 ) -> Script[None]:
     """Replace a trigger by another version, which takes over its count of fires and its last execution.
 
-    A version with the same fire times decides the fires that the old one left undecided. Any other version begins now,
-    or after the fires that the old one decided ahead. A trigger that had ended left nothing undecided: if the new
-    version allows more fires, they begin now.
+    If the definition of the fire times is the same, the new version decides the fires that the old one left undecided.
+    Otherwise it begins now, or after the last decided fire if that is later than now. A trigger that had no fires left
+    has no undecided fires; if the new version allows more fires, they begin now.
     """
     asleep = owner.paused or timer.state == "paused"
     has_ended = isinstance(timer.trigger, Timed) and timer.next_fire_at is None and not asleep
@@ -243,7 +253,10 @@ def replace(
 
 
 def _left_out(timer: Timer, now: Instant, disposition: Disposition, cause: str) -> tuple[LedgerRun, ...]:
-    """Return one ledger run for the undecided fires. A trigger that cannot be decided can still be ended."""
+    """Return one ledger run for the undecided fires up to `now`; none if there are no such fires.
+
+    If the fires cannot be computed, the run covers the whole time, so that the trigger can still be ended.
+    """
     if is_spent(timer.rules, timer.fired):
         return ()
     try:
@@ -256,23 +269,24 @@ def _left_out(timer: Timer, now: Instant, disposition: Disposition, cause: str) 
 
 
 def describe_error(error: Exception) -> str:
-    """Return the reason why a trigger could not be decided."""
+    """Return the text of an error, as the reason why a trigger could not be decided."""
     detail = error.detail if isinstance(error, HoraeError) else f"{type(error).__name__}: {error}"
     return detail[:MAX_REASON]
 
 
 def pause(timer: Timer) -> Script[None]:
-    """Stop a trigger from firing until it is resumed, because its job is paused."""
+    """Stop a trigger from firing until it is resumed, because it or its job is paused. The state stays as it is."""
     yield Fetch(SET_TIMER, (timer.id, None, timer.decided_through))
 
 
 def resume(timer: Timer, now: Instant, cause: str = "the job was paused") -> Script[None]:
-    """Resume a trigger and cover the fires of the pause with one ledger row. A trigger that is itself paused stays
-    paused.
+    """Let a trigger fire again, and cover the fires during the pause with one ledger row.
+
+    Do nothing if the trigger itself is paused, not only its job.
     """
     if timer.state == "paused" or is_spent(timer.rules, timer.fired):
         return
-    through = now - timer.rules.offset  # later nominal fires of a spread trigger are still to come
+    through = now - timer.rules.offset  # a fire is due `offset` after its nominal time: later ones are still to come
     runs = _left_out(timer, through, "skipped-paused", cause)
     if runs:
         yield from put_fires([(timer.id, run, None) for run in runs], now)
@@ -281,7 +295,7 @@ def resume(timer: Timer, now: Instant, cause: str = "the job was paused") -> Scr
 
 
 def set_state(timer: Timer, state: State, owner: Owner, now: Instant) -> Script[None]:
-    """Pause or resume one trigger; while its job is paused it does not fire in either state."""
+    """Pause or resume one trigger. While its job is paused, only the state is written, and it does not fire."""
     if timer.state == state:
         return
     yield Fetch(SET_STATE, (timer.id, state))
@@ -294,7 +308,10 @@ def set_state(timer: Timer, state: State, owner: Owner, now: Instant) -> Script[
 
 
 def _next_of(timer: Timer, decided: Instant) -> Instant | None:
-    """Return the due time after the decided fires; a trigger that cannot be decided is due, and set aside, at once."""
+    """Return the due time of the first fire after `decided`.
+
+    If it cannot be computed, the trigger is due at once; `fire` then records the reason in its row.
+    """
     try:
         return due_after(timer.trigger, timer.rules, decided)
     except Exception:
@@ -302,7 +319,7 @@ def _next_of(timer: Timer, decided: Instant) -> Instant | None:
 
 
 def put_fires(fires: Iterable[tuple[UUID, LedgerRun, UUID | None]], now: Instant) -> Script[None]:
-    """Insert ledger rows; their primary key is the second guard against a double fire."""
+    """Insert ledger rows. Their primary key is a second protection against a double fire, besides the timer's lock."""
     rows = [
         (trigger, run.first, run.last, run.disposition, run.cause, execution, now) for trigger, run, execution in fires
     ]

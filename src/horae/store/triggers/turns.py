@@ -1,8 +1,9 @@
-"""Turns: executions of one trigger that run one at a time, for the overlaps `queueOne`, `queueAll` and `cancelOther`.
+"""Turns: a trigger's executions run one at a time if its overlap is `queueOne`, `queueAll` or `cancelOther`.
 
-A trigger's key has one holder, the execution whose turn it is; others wait at the gate of the key. The holder's row is
-the lock: a fire waits for it, the transaction that passes the turn on does not. A turn is passed on after its holder
-has ended, for whatever reason: code that ends executions does not need to know of turns.
+Each trigger has a key. The holder of the key, a row in `holders`, is the execution that has the turn; the others wait
+at the gate of the key. The row also serves as the lock: a transaction that decides a fire waits for it, but the
+transaction that passes the turn on skips a locked row. The turn is not passed on by the transaction that ends its
+holder but later, so code that ends executions does not need to know about turns.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -31,14 +32,14 @@ from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.triggers.targets import targets
 
 KEYED = frozenset({"queueOne", "queueAll", "cancelOther"})
-REASON: WaitReason = "overlap"  # the wait reason of executions without the turn
+REASON: WaitReason = "overlap"  # the wait reason of executions that wait for their turn
 REPLACED = "a newer fire took its place"
 _KEY: shelves.Columns = (("key", "text"),)
 _HOLDERS: shelves.Columns = (("key", "text"), ("parcel", "uuid"), ("lo", "int"))
 LOCK = Statement(
     "lock_turns", "SELECT h.key, h.parcel, h.lo FROM given JOIN holders h ON h.key = given.key FOR UPDATE OF h"
 )
-# A separate statement, because a statement that waited for the lock still sees its old snapshot of the shelves.
+# Not part of LOCK, because a statement that had to wait for the lock still sees the shelves as they were before.
 BUSY = Statement(
     "busy_turns",
     "SELECT h.key, h.parcel, h.lo FROM given JOIN holders h ON h.key = given.key"
@@ -51,7 +52,7 @@ COUNT = Statement(
 )
 DROP = Statement("drop_turns", "DELETE FROM holders USING given WHERE holders.key = given.key")
 _COLUMNS = f"{shelves.names(shelves.WAITING, 'w.')}, p.lane, p.due_at, p.priority, p.deadline"
-# No transaction waits for a row of this shelf.
+# SKIP LOCKED, because no transaction may wait for a row of `waiting`.
 AT_GATE = Statement(
     "waiting_turns",
     f"SELECT {_COLUMNS} FROM given JOIN waiting w ON w.gate = given.key JOIN parcels p ON p.id = w.parcel"
@@ -77,10 +78,10 @@ AFTER = Statement(
 
 
 class Turn(Struct, frozen=True):
-    """The state of a trigger's key: whether its holder is still live, and the number of executions that wait for it."""
+    """The state of a trigger's key."""
 
-    busy: bool = False
-    waiting: int = 0
+    busy: bool = False  # whether it has a holder that has not ended
+    waiting: int = 0  # the number of executions that wait for their turn
 
     @property
     def is_free(self) -> bool:
@@ -88,21 +89,21 @@ class Turn(Struct, frozen=True):
 
 
 class BlockedTurn(Struct, frozen=True):
-    """A key with executions waiting at its gate; `holder` is live, or None when the turn can be passed on."""
+    """A key with executions that wait for their turn."""
 
     key: str
     job: UUID
-    holder: UUID | None
-    cancels: bool  # whether the trigger wants the holder cancelled
+    holder: UUID | None  # the execution that has the turn; None if it has ended, so that the turn can be passed on
+    cancels: bool  # whether the holder is to be cancelled, because the overlap is `cancelOther`
 
 
 def turn_key(job: UUID, name: str) -> str:
-    """Return a trigger's key, which all its versions share."""
+    """Return the key of a trigger by its job and name; all its versions share this key."""
     return f"turn:{job}:{name}"
 
 
 def read_turns(keys: Collection[str], *, hold: bool = True) -> Script[dict[str, Turn]]:
-    """Return the state of these keys; with `hold`, it does not change until the transaction ends."""
+    """Return the states of keys; with `hold`, lock the keys, so that the states do not change until the commit."""
     if not keys:
         return {}
     given = [(key,) for key in sorted(keys)]
@@ -114,7 +115,7 @@ def read_turns(keys: Collection[str], *, hold: bool = True) -> Script[dict[str, 
 
 
 def adopt(executions: Mapping[str, UUID]) -> Script[dict[str, Turn]]:
-    """Give free keys to running executions, and return the state of the keys after that."""
+    """Make executions that are live already the holders of free keys, and return the new states of the keys."""
     if not executions:
         return {}
     keys = sorted(executions)
@@ -125,12 +126,15 @@ def adopt(executions: Mapping[str, UUID]) -> Script[dict[str, Turn]]:
 
 
 def mark_turn(one: NewExecution, key: str, turn: Turn) -> NewExecution:
-    """Mark an execution as having its turn or as waiting for it."""
+    """Return the execution with the key of its turn, marked as waiting unless the turn is free."""
     return _marked(one, key, not turn.is_free)
 
 
 def mark_turns(wanted: Sequence[NewExecution], key: str, turn: Turn) -> list[NewExecution]:
-    """Mark executions of one trigger, in order, as having their turn or as waiting for it."""
+    """Return the executions of one trigger with the key of its turn.
+
+    The first one gets the turn if it is free; all others are marked as waiting.
+    """
     return [_marked(one, key, i > 0 or not turn.is_free) for i, one in enumerate(wanted)]
 
 
@@ -150,8 +154,9 @@ def will_wait(one: NewExecution) -> bool:
 
 
 def settle(parcels: Iterable[Parcel], replacing: Collection[str], now: Instant) -> Script[list[EndedItems]]:
-    """Write the executions that wait for their turn and the holders of turns. Return the executions that waited at the
-    keys of `replacing` and end now.
+    """Store those of the new executions that wait for their turn, and store the holders of turns.
+
+    Executions that already waited for a key in `replacing` end, because newer ones replace them; return these.
     """
     keyed = [parcel for parcel in parcels if keys_of(parcel.envelope.keys).turn is not None]
     if not keyed:
@@ -179,8 +184,9 @@ def _waiting(p: Parcel) -> WaitingSlice:
 
 
 def _replace(keys: Collection[str], now: Instant) -> Script[list[EndedItems]]:
-    """End the executions that wait at these gates as skipped: their fires stay `fired`, the executions hold
-    the reason.
+    """End the executions that wait for these keys as skipped, with the reason.
+
+    The ledger does not change: the disposition of their fires stays `fired`.
     """
     if not keys:
         return []
@@ -196,7 +202,7 @@ def _replace(keys: Collection[str], now: Instant) -> Script[list[EndedItems]]:
 
 
 def blocked(after: str, limit: int) -> Script[list[BlockedTurn]]:
-    """Return keys with executions waiting at their gates, in order, with their holders."""
+    """Return a page of the keys for which executions wait, in their order, with the holders."""
     rows = yield Fetch(BLOCKED, (after, limit))
     if not rows:
         return []
@@ -216,8 +222,9 @@ def _name_in(key: str) -> str:
 
 
 def pass_on(key: str, rank: Ranker, new_id: NewId, now: Instant) -> Script[PromotionResult]:
-    """Give a key whose holder has ended to the execution that is due first. Do nothing if another server passes the key
-    on.
+    """Give a key whose holder has ended to the waiting execution that is due first.
+
+    Do nothing if another transaction has locked the key, because it passes the turn on.
     """
     if not (yield Fetch(HOLDER, (key,))) and (yield Fetch(HELD, (key,))):
         return PromotionResult({}, 0, [])
@@ -238,9 +245,9 @@ def pass_on(key: str, rank: Ranker, new_id: NewId, now: Instant) -> Script[Promo
 
 
 def _begin(one: WaitingSlice, row: Row, rank: Ranker, new_id: NewId, now: Instant) -> Script[PromotionResult]:
-    """Start an execution whose turn has come: it waits for its due time or for its dependencies, or is queued.
+    """Move an execution that has got the turn on: it waits for its dependencies or its due time, or is queued.
 
-    An execution fired by an event does not wait for dependencies: it has no data interval to which they could belong.
+    An execution that an event fired does not wait for dependencies, because it has no data interval.
     """
     lane, due_at, priority, latest = row[len(shelves.WAITING) :]
     target = (yield from targets([one.job])).get(one.job)
@@ -272,8 +279,9 @@ def _depend(one: WaitingSlice, extra: Extra, deadline: Instant, new_id: NewId, n
 
 
 def forget(after: str, limit: int) -> Script[str]:
-    """Delete holders that have ended and for which no execution waits. Return the key to go on from, empty
-    at the end.
+    """Delete, of a page of holders of turns, those that have ended and for whose key no execution waits.
+
+    Return the `after` of the next page; empty after the last one.
     """
     rows = yield Fetch(AFTER, (after, limit))
     given = [(row[0],) for row in rows]

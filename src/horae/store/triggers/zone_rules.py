@@ -1,6 +1,7 @@
-"""Time zone rules: the store remembers the version of the rules by which its timers were computed.
+"""Time zone rules: the store remembers by which version of the time zone database its timers were computed.
 
-Under newer rules a zone's clock may change on other days: coming fires are then computed anew from the decided time on.
+In a newer version, the clock of a zone may change on other days. Then the next fire of each timer is computed again,
+from the last decided fire on.
 """
 
 from uuid import UUID
@@ -22,7 +23,7 @@ REMEMBER = Statement(
 )
 LOG = Statement("zone_rules_log", "SELECT value FROM store WHERE key = 'zone_rules_log'")
 MOST_LOGGED = 20
-# A timer that is being fired right now is computed by its firing transaction.
+# SKIP LOCKED leaves out timers that a transaction is firing at this moment, because it computes their next fire anyway.
 PAGE = Statement(
     "timers_to_retime",
     f"SELECT {TIMER} FROM timers t JOIN triggers g ON g.id = t.trigger_id WHERE t.trigger_id > $1"
@@ -35,10 +36,10 @@ SET = Statement(
 
 
 class RetimedPage(Struct, frozen=True):
-    """The number of timers that a step changed, and the id to go on from; None at the end."""
+    """The result of one call of `retime`."""
 
-    changed: int
-    next: UUID | None
+    changed: int  # timers whose next fire has changed
+    next: UUID | None  # the `after` of the next call; None after the last page
 
 
 def stored_version() -> Script[str | None]:
@@ -48,7 +49,7 @@ def stored_version() -> Script[str | None]:
 
 
 def remember(version: str, now: Instant) -> Script[None]:
-    """Record that all timers were computed by these rules; put the version before into the log."""
+    """Record that all timers were computed by these rules, and add the earlier version to the log."""
     before = yield from stored_version()
     if before == version:
         return
@@ -65,7 +66,7 @@ def earlier_versions() -> Script[list[tuple[str, Instant]]]:
 
 
 def retime(after: UUID, limit: int, now: Instant) -> Script[RetimedPage]:
-    """Compute the next fires of a page of timers anew, by the rules installed here."""
+    """Compute the next fires of a page of timers again, by the time zone rules that are installed on this server."""
     rows = yield Fetch(PAGE, (after, limit))
     found = [(timer, _next(timer, now)) for timer in map(_zoned, rows) if timer is not None]
     changes = [(timer.id, at) for timer, at in found if at != timer.next_fire_at]
@@ -75,7 +76,10 @@ def retime(after: UUID, limit: int, now: Instant) -> Script[RetimedPage]:
 
 
 def _zoned(row: Row) -> Timer | None:
-    """Return a timer that follows a zone's clock and has a next fire. Unreadable timers are left to their firing."""
+    """Return the timer if it follows the clock of a time zone and has a next fire, otherwise None.
+
+    Return None for an unreadable timer, too: the transaction that fires it reports the error.
+    """
     try:
         timer = read_timer(row)
     except Exception:
@@ -85,8 +89,10 @@ def _zoned(row: Row) -> Timer | None:
 
 
 def _next(timer: Timer, now: Instant) -> Instant | None:
-    """Return the due time by these rules; a timer with calendars becomes due now, and its firing decides
-    the next time.
+    """Return the due time by the installed rules.
+
+    A timer with calendars becomes due now, so that the transaction that fires it computes the next time: this needs the
+    calendars, which are not read here.
     """
     assert timer.next_fire_at is not None
     if timer.next_fire_at <= now:

@@ -1,1 +1,1 @@
-"""Scripts of workflows: beginning and advancing them, pausing, cancelling and rerunning them, and their results."""
+"""Scripts that begin, advance, pause, cancel and rerun workflows, and scripts that read their results."""

@@ -1,8 +1,9 @@
-"""Advance: a step has ended, and its workflow goes on in the same transaction.
+"""Advance: when a step ends, its workflow starts the next steps in the same transaction.
 
-Every script that ends executions calls `follow` with the steps among them. It never reads the whole graph: only the row
-of the ended step, the rows of the steps that follow it, and the results to which their expressions refer. If the end
-completes a workflow that is itself a step, its parent advances, too: the whole tree has one lock.
+Every script that ends executions calls `follow` with the steps among these executions. `follow` never reads all steps
+of a workflow: only the row of the ended step, the rows of the steps that follow it, and the results to which their
+expressions refer. If the end of a step ends a workflow that is itself a step, the parent advances in the same
+transaction, too. This needs no further lock, because a tree of workflows has one lock.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +35,8 @@ from horae.store.workflows.starts import NewChildren, begin_steps, changes_of
 from horae.store.workflows.terms import StepTerms
 from horae.store.workflows.workflow_run import WorkflowRun, plans_of, with_secrets
 
-# The lock of the workflow protects these rows: only its holder moves an execution that waits for its children.
+# The lock of the workflow protects these rows: only a transaction that holds it moves a workflow that waits for its
+# children.
 PARENTS = Statement(
     "waiting_parents",
     f"SELECT {shelves.names(shelves.WAITING, 'w.')} FROM given JOIN waiting w ON w.parcel = given.parcel"
@@ -57,12 +59,15 @@ class WorkflowBatch:
     ) -> None:
         self.moves, self.new_id, self.now, self.done, self._child_cache = moves, new_id, now, done, child_cache
         self.runs: dict[UUID, WorkflowRun] = {}
-        self.finished: list[FinishedSlice] = []  # parents that have ended
+        self.finished: list[FinishedSlice] = []  # workflows that have ended
         self.terms = StepTerms()
         self._begun: list[NewChildren] = []
 
     def read_ended(self, finished: Sequence[FinishedSlice]) -> Script[EndedSteps]:
-        """Lock the workflows whose steps have ended, and read their state; return the ended steps by workflow."""
+        """Lock and read the workflows to which ended executions belong; return the ended steps by workflow.
+
+        Executions that are not steps are ignored.
+        """
         children = yield from flow_locks.lock_of_children({f.slice.parcel for f in finished}, self._child_cache)
         plans = yield from plans_of((child.digest, child.job, child.version) for child in children.values())
         apart = [
@@ -84,9 +89,9 @@ class WorkflowBatch:
         return {flow: _gathered(ended) for flow, ended in news.items() if flow in self.runs}
 
     def _learn(self, ended: Mapping[UUID, set[str]], plans: Mapping[UUID, Plan]) -> Script[None]:
-        """Read the state of workflows, with the steps that ended and the steps after them, which may start now."""
+        """Read workflows with their ended steps and the steps that follow these, and also the terms of the latter."""
         wanted = []
-        asked: set[str] = set()  # ids of jobs that steps run: the same in all workflows of one version
+        asked: set[str] = set()  # ids of jobs; the terms of each are read with one step only
         for flow, steps in ended.items():
             nodes, place = plans[flow].nodes, (parcel_of(flow), index_of(flow))
             followers = {f for name in steps if name in nodes for f in nodes[name].followers} - steps
@@ -108,23 +113,23 @@ class WorkflowBatch:
             self.terms.learn(row[flow_rows.TERMS_AT :])
 
     def _large(self, finished: Sequence[FinishedSlice]) -> Script[dict[tuple[UUID, int], bytes]]:
-        """Read results that are stored apart from their execution: expressions of later steps may refer to them."""
+        """Read results that are stored apart from their slice, because expressions of later steps may refer to them."""
         yield from self.moves.make()
         return (
             yield from flow_results.large(dict(place for f in finished for place in flow_results.items_stored_apart(f)))
         )
 
     def load(self, executions: Iterable[UUID]) -> Script[None]:
-        """Read the state of workflows that are locked."""
+        """Read the state of workflows that the caller has locked."""
         held = yield from flow_rows.flows_of([execution for execution in executions if execution not in self.runs])
         plans = yield from plans_of((one.digest, one.flow.job, one.flow.version) for one in held.values())
         self.runs |= {execution: WorkflowRun(one, plans[one.digest]) for execution, one in held.items()}
         yield from with_secrets(self.runs.values())
 
     def settle(self, news: EndedSteps) -> Script[None]:
-        """Decide the consequences of ended steps, and the consequences of these, until there are no more.
+        """Decide the consequences of ended steps; these may end further steps, so repeat this until none ends.
 
-        Then add all changes to the deferred ones.
+        Then add all changes to the deferred changes (`moves`).
         """
         while True:
             for flow, ended in news.items():
@@ -155,7 +160,7 @@ class WorkflowBatch:
         self.done.open |= self.terms.open
 
     def _remember(self, begun: NewChildren, child_cache: flow_locks.ChildCache) -> None:
-        """Remember the workflows of new children: this server will most likely handle their ends."""
+        """Cache the workflows of new children, because this server will most likely handle their ends."""
         for parcel, _ in begun.parcels:
             run = self.runs.get(parcel.envelope.parent or parcel.id)
             if run is not None:
@@ -167,7 +172,10 @@ class WorkflowBatch:
                 )
 
     def _go_on(self) -> Script[EndedSteps]:
-        """Start steps, begin waits and end workflows; return steps that ended by that, by workflow."""
+        """Start steps, begin waits and end workflows, as decided. Return the steps that end thereby, by workflow.
+
+        These are steps that could not start, waits that are over at once, and steps that were nested workflows.
+        """
         news: EndedSteps = {}
         begun = yield from begin_steps(self.runs.values(), self.terms, self.new_id, self.now)
         self._begun.append(begun)
@@ -192,7 +200,7 @@ class WorkflowBatch:
         return news
 
     def _end(self, over: dict[UUID, FlowEnd]) -> Script[list[FinishedSlice]]:
-        """Put parents on history."""
+        """Move workflows that have ended from `waiting` to `history`; return them."""
         given = sorted((parcel_of(execution), index_of(execution)) for execution in over)
         finished: list[FinishedSlice] = []
         for row in (yield ForEach(PARENTS, shelves.ITEM, given)):
@@ -218,7 +226,7 @@ class WorkflowBatch:
         return finished
 
     def _letters(self, finished: Sequence[FinishedSlice]) -> list[Change]:
-        """Reopen the dead letters for which cancelled workflows were retries."""
+        """Return the changes that reopen dead letters whose retry was a workflow that is cancelled now."""
         cancelled = [execution_id(f.slice.parcel, f.slice.lo) for f in finished if f.state == "cancelled"]
         letters = [(self.runs[execution].stored.extra.retry_of, execution) for execution in cancelled]
         opened = [(letter, execution) for letter, execution in letters if letter is not None]
@@ -237,7 +245,7 @@ def follow(
     done: Consequences,
     child_cache: flow_locks.ChildCache | None = None,
 ) -> Script[list[FinishedSlice]]:
-    """Advance the workflows whose steps have ended; return the parents that ended by it, up to the root.
+    """Advance the workflows whose steps are among `finished`; return the workflows that end thereby, up to the root.
 
     The changes are added to `moves`. `done` collects the executions that were started.
     """
@@ -249,12 +257,15 @@ def follow(
 
 
 def _is_single(child: flow_locks.Child | None, plans: Mapping[str, Plan]) -> bool:
-    """Tell whether an ended execution is a whole step; results of a foreach are read when an expression needs them."""
+    """Tell whether the executions of a parcel are single steps, not items of a foreach.
+
+    Results of a foreach are read only when an expression needs them.
+    """
     return child is not None and _fan_of(child.extras, plans[child.digest]) is None
 
 
 def _fan_of(extras: bytes | None, plan: Plan) -> str | None:
-    """Return the foreach step to which all items of a parcel belong, or None."""
+    """Return the foreach step to which all items of a parcel belong; None if they have extras of their own."""
     if extras is None or extras.startswith(b"["):
         return None
     step = extras_of(extras, 0, 1)[0].step or ""
@@ -264,7 +275,7 @@ def _fan_of(extras: bytes | None, plan: Plan) -> str | None:
 def _ended(
     f: FinishedSlice, extras: bytes | None, plan: Plan, large: Mapping[tuple[UUID, int], bytes]
 ) -> Iterator[StepEnd]:
-    """Yield the ends of steps, or of items of a foreach, for a slice of children that has ended."""
+    """Yield the ends of steps or foreach items that a finished slice of children means."""
     s = f.slice
     fan = _fan_of(extras, plan)
     if fan is not None:
@@ -297,7 +308,7 @@ def _final(state: str) -> Final:
 
 
 def _gathered(ended: Sequence[StepEnd]) -> list[StepEnd]:
-    """Merge the ends of a foreach's children into one, so that its row is decided once."""
+    """Merge the ends of the children of each foreach, so that one decision handles them all."""
     single = [one for one in ended if one.execution is not None]
     fans: dict[str, StepEnd] = {}
     for one in ended:

@@ -1,6 +1,7 @@
-"""Audit of workflows: the state of each workflow follows from its steps, and each running step has a live execution.
+"""Audit of workflows.
 
-Each workflow is checked by itself, in one snapshot. A finding names its execution.
+It checks that the stored state of each workflow agrees with the states of its steps, and that each running step has an
+execution that has not ended. A finding names the execution of the workflow.
 """
 
 from collections import Counter
@@ -49,7 +50,7 @@ def audit_flows() -> Script[list[Finding]]:
             parcel=parcel,
             lo=lo,
             hi=lo + 1,
-            detail="it waits for children, but is no workflow under way",
+            detail="it waits for children, but is not a workflow under way",
         )
         for parcel, lo in (yield Fetch(STRAY))
     ]
@@ -87,7 +88,10 @@ def _finding(held: StoredWorkflow, detail: str) -> Finding:
 
 
 def _wrong(held: StoredWorkflow, plan: Plan, rows: Sequence[StepRow], live: set[tuple[UUID, int]]) -> Iterator[str]:
-    """Yield contradictions between a workflow and the states of its steps."""
+    """Yield contradictions between the row of a workflow and the rows of its steps.
+
+    `live` has the parcels and items of running steps whose execution has not ended.
+    """
     flow = held.flow
     if held.state == OPENING:
         return
@@ -97,7 +101,7 @@ def _wrong(held: StoredWorkflow, plan: Plan, rows: Sequence[StepRow], live: set[
     if (left, begun) != (flow.left, flow.open):
         yield f"{left} steps are left and {begun} have begun, not {flow.left} and {flow.open}"
     if not left:
-        yield "all its steps have ended, but it has not"
+        yield "all its steps have ended, but the workflow has not"
     by_name = {row.step: row for row in rows}
     for row in mine:
         yield from _wrong_step(plan, row, by_name, live)
@@ -122,4 +126,4 @@ def _wrong_step(plan: Plan, row: StepRow, by_name: Mapping[str, StepRow], live: 
         if missing != row.missing:
             yield f'step "{row.step}" waits for {row.missing} steps, but {missing} of its upstreams have not ended'
         if not missing:
-            yield f'step "{row.step}" waits, but all its upstreams have ended'
+            yield f'step "{row.step}" has not started, but all its upstreams have ended'

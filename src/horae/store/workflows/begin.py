@@ -1,8 +1,9 @@
-"""Begin: workflows leave the queue, as if a worker had claimed them, and their first steps start.
+"""Begin: the server claims workflows from the queue, as it does for workers, and starts their first steps.
 
 The claim respects holds, pauses, circuits, limits and rates as it does for workers. A root workflow without limits and
-rates begins in the same transaction. A workflow that is a step, or has a limit or a rate, is only opened here: to
-begin, it may need locks that precede the locks that the claim has taken. It begins a moment later, see `due`.
+rates begins in the transaction of the claim. A workflow that is a step, or has a limit or a rate, only gets its row
+here, in the state "opening", and begins a moment later, see `due`. The reason is the order of locks: its beginning may
+need locks that must be taken before those that the claim has taken already.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,8 +41,8 @@ from horae.store.workflows.advance import WorkflowBatch
 from horae.store.workflows.rows import OPENING, StoredWorkflow, pins_of, put_flows
 from horae.store.workflows.workflow_run import WorkflowRun, digest_of, plan_by, with_secrets
 
-NOBODY = UUID(int=0)  # the session of executions that no worker holds
-GATE = "children"  # the gate of parents
+NOBODY = UUID(int=0)  # stands for the session in the claim, because no worker gets these executions
+GATE = "children"  # the gate at which workflows wait for their children
 ROOTS = Statement(
     "roots_of_flows", "SELECT f.execution, f.root FROM given JOIN flows f ON f.execution = given.execution"
 )
@@ -51,12 +52,12 @@ Choices = Mapping[UUID, VersionChoice[Pin]]  # by job, for jobs with a rollout u
 
 
 class BegunWorkflow(Struct, frozen=True):
-    """A workflow that left the queue, as tracing needs it."""
+    """The data about a workflow that left the queue which tracing needs."""
 
     slice: RunningSlice
     extra: Extra
     execution: UUID
-    made: tuple[Instant, Instant]  # the instants at which it was due and at which it was created
+    made: tuple[Instant, Instant]  # when it was due, and when it was created
     version: Version
 
 
@@ -64,12 +65,12 @@ TraceOf = Callable[[Extra, UUID, int], str]  # returns the trace context for the
 
 
 class OpenedWorkflows(Struct):
-    """Workflows that left the queue: the result of the claim, and its consequences."""
+    """Workflows that left the queue by one claim."""
 
     claimed: ClaimResult
-    started: Consequences = field(default_factory=Consequences)
-    executions: list[UUID] = []
-    begun: list[BegunWorkflow] = []
+    started: Consequences = field(default_factory=Consequences)  # of the workflows that began in the same transaction
+    executions: list[UUID] = []  # all these workflows, also those that begin later
+    begun: list[BegunWorkflow] = []  # the same workflows, if tracing is on
 
 
 def open_some(
@@ -80,9 +81,10 @@ def open_some(
     now: Instant,
     within: TraceOf | None = None,
 ) -> Script[OpenedWorkflows]:
-    """Take workflows from these lanes, lowest rank first, and begin them.
+    """Claim at most `most` workflows from the lanes of `views`, lowest rank first, and begin them.
 
-    `within` returns the trace context of their steps, if tracing is on.
+    Jobs in `paused` are left out. `within` returns the trace context for the steps of a workflow; it is None if tracing
+    is off.
     """
     moves = Deferred()
     want = WorkRequest(session=NOBODY, channel=0, n=0, free=most)
@@ -100,10 +102,11 @@ def _open(
     running: Sequence[RunningSlice], opened: OpenedWorkflows, new_id: NewId, now: Instant, within: TraceOf | None, *,
     limited: bool,
 ) -> Script[None]:  # fmt: skip
-    """Move workflows to `waiting`, one slice each, and begin them; workflows of `limited` lanes begin a moment later.
+    """Move claimed workflows to `waiting`, one slice each, and begin them; with `limited` they begin a moment later.
 
-    A workflow may end as it begins. Then its keys are released and its dependents advance, which takes locks that
-    precede the locks of limits and rates that the claim has taken.
+    The reason for `limited`: a workflow may end in the transaction in which it begins. Its end releases its keys and
+    advances jobs that depend on it. The locks for this must be taken before the locks of limits and rates, but the
+    claim has taken those already.
     """
     parcels = {p.id: p for p in (yield from read_parcels(sorted({claimed.parcel for claimed in running})))}
     specs = yield from _specs({(p.envelope.job, p.envelope.version) for p in parcels.values()})
@@ -140,12 +143,12 @@ def _open(
         batch.moves.add([put_flows(opening)])
     for run in batch.runs.values():
         yield from begin(run, batch.moves, now)
-    yield from batch.moves.make()  # so that workflows that end at once are found on `waiting`
+    yield from batch.moves.make()  # a workflow that ends at once must be on `waiting`: its end moves it to `history`
     yield from flow_cancel.settle(batch, {}, new_id, now, opened.started)
 
 
 def begin(run: WorkflowRun, moves: Deferred, now: Instant) -> Script[None]:
-    """Start the first steps of a workflow; of a rerun, the first ones that have to run again."""
+    """Start the first steps of a workflow; if it is a rerun, the first steps that have to run again."""
     rerun = run.stored.extra.rerun
     if rerun is not None:
         yield from flow_rerun.begin(run, rerun, moves, now)
@@ -154,13 +157,13 @@ def begin(run: WorkflowRun, moves: Deferred, now: Instant) -> Script[None]:
 
 
 def _as_it_was(before: StoredWorkflow) -> Script[tuple[bytes, dict[str, Pin]]]:
-    """Return the definition of an earlier workflow, and the versions of jobs that its steps ran."""
+    """Return the definition of an earlier workflow, and the job versions that its steps ran."""
     version = before.flow.job, before.flow.version
     return (yield from _specs([version]))[version], (yield from pins_of(before.place))
 
 
 def new_run(held: StoredWorkflow, workflow: Workflow) -> WorkflowRun:
-    """Return a workflow that is not stored yet."""
+    """Return the `WorkflowRun` of a workflow that has no row in `flows` yet."""
     return WorkflowRun(held, plan_by(held.digest, workflow), is_new=True)
 
 
@@ -185,9 +188,10 @@ def _digest(spec: bytes) -> str:
 
 
 def _pins(specs: Mapping[Version, bytes]) -> Script[tuple[dict[Version, dict[str, Pin]], Choices]]:
-    """Return the job versions that the steps of these workflows run: the present ones, and the choices of rollouts.
+    """Return the job versions that the steps of workflows run, and the versions from which rollouts choose.
 
-    A job that is defined inside a workflow has its own version for each version of the workflow.
+    A step runs the version that its definition names, otherwise the current version of the job. A job that is defined
+    inside a workflow has its own version for each version of the workflow.
     """
     calls = {version: dict(calls_of(_workflow(spec))) for version, spec in specs.items()}
     jobs = sorted({UUID(call.runs) for mine in calls.values() for call in mine.values()})
@@ -206,7 +210,7 @@ def _pins(specs: Mapping[Version, bytes]) -> Script[tuple[dict[Version, dict[str
 
 
 def _choices(rolling: Sequence[UUID], current: Mapping[UUID, int]) -> Script[Choices]:
-    """Return the versions from which the rollouts of these jobs choose."""
+    """Return the versions from which the rollouts of jobs choose. `current` has the current versions."""
     found = yield from rollouts.active_rollouts(rolling)
     return {
         job: VersionChoice(rollout=rollout, current=current[job], arms={version: Pin(job, version) for version in arms})
@@ -217,7 +221,11 @@ def _choices(rolling: Sequence[UUID], current: Mapping[UUID, int]) -> Script[Cho
 def _chosen(
     pins: Mapping[str, Pin], choices: Choices, spec: Spec, item: bytes, extra: Extra, execution: UUID
 ) -> dict[str, Pin]:
-    """Return the job versions for the steps of one workflow; rollouts choose once, by its params or by chance."""
+    """Return the job versions that the steps of one workflow run.
+
+    Where a rollout is under way, it chooses the version once for the whole workflow, by the workflow's params or by
+    chance.
+    """
     if not choices:
         return dict(pins)
     return {
@@ -227,7 +235,7 @@ def _chosen(
 
 
 def _roots(parcels: Iterable[Parcel]) -> Script[dict[UUID, UUID]]:
-    """Return the root of each workflow to which these parcels of steps belong."""
+    """Return the root of each workflow to which parcels of steps belong."""
     above = {p.envelope.parent for p in parcels if p.envelope.parent is not None}
     rows = (
         (yield ForEach(ROOTS, (("execution", "uuid"),), [(parent_id,) for parent_id in sorted(above)])) if above else []
@@ -245,7 +253,7 @@ def _held(
     roots: Mapping[UUID, UUID],
     now: Instant,
 ) -> StoredWorkflow:
-    """Return the row of a workflow that is about to begin."""
+    """Return the row of a workflow that is about to begin. `stored` is its definition as JSON."""
     e, spec = parcel.envelope, _read(stored)
     execution = execution_id(parcel.id, item)
     parent = e.parent if running.flags & CHILD else None
@@ -266,7 +274,7 @@ def _held(
 def _traced(
     held: StoredWorkflow, running: RunningSlice, parcel: Parcel, opened: OpenedWorkflows, own: Extra, within: TraceOf
 ) -> StoredWorkflow:
-    """Return the workflow with a trace context for its steps."""
+    """Return the workflow with the trace context for its steps, and record it in `opened.begun`."""
     e, execution = parcel.envelope, held.flow.execution
     opened.begun.append(BegunWorkflow(running, own, execution, (e.due_at, parcel.submitted_at), (e.job, e.version)))
     trace = within(own, execution, running.attempt)
@@ -278,7 +286,10 @@ def _after(at: Instant, span: int | None) -> Instant | None:
 
 
 def _inherited(extra: Extra) -> Extra:
-    """Return the data that children inherit, with `rerun` and `retry_of` of the parent, which they do not inherit."""
+    """Return the extra to store with a workflow: the data that its children inherit, its `rerun` and its `retry_of`.
+
+    `rerun` and `retry_of` are only for the workflow itself: `begin_steps` removes them from the extras of children.
+    """
     return Extra(
         trace=extra.trace, trace_state=extra.trace_state, origin="child", caller=extra.caller, tags=extra.tags,
         interval=extra.interval, backfill=extra.backfill, rerun=extra.rerun, retry_of=extra.retry_of,
@@ -286,7 +297,10 @@ def _inherited(extra: Extra) -> Extra:
 
 
 def _waits(s: RunningSlice, item: int) -> WaitingSlice:
-    """Return a parent that waits for its children. It holds no worker, so no limit of its queue counts it."""
+    """Return the slice of a workflow that waits for its children.
+
+    It occupies no worker, so the limits of its queue and namespace do not count it.
+    """
     return WaitingSlice(
         parcel=s.parcel, lo=item, hi=item + 1, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt,
         failures=s.failures, losses=s.losses, alone=s.alone, width=s.width,

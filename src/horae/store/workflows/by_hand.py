@@ -1,4 +1,4 @@
-"""Manual input to workflows: signals, approvals, and steps that a user marks as done or skipped."""
+"""Manual input to workflows: signals, answers to approvals, and steps that a user marks as done or skipped."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -28,18 +28,27 @@ Verdict = Literal["done", "ended", "unknown", "final", "idle", "early", "nothing
 
 
 class ManualResult(Struct, frozen=True):
-    """The verdict on a manual decision, with its step, or with the candidates or required roles."""
+    """The result of a manual decision.
+
+    - `done`: it was recorded.
+    - `unknown`, `ended`: the execution is not a workflow that has begun, or it has ended.
+    - `several`: more than one step waits for an approval, and none was named.
+    - `final`, `idle`: the step has ended, or waits for no approval.
+    - `early`: the step has no row yet, because its turn has not come. `nothing`: the graph has no such step.
+    - `forbidden`: the user's role may not answer.
+    """
 
     verdict: Verdict
-    steps: Sequence[str] = ()
+    steps: Sequence[str] = ()  # the step, if it is known; for `several` the candidates, for `forbidden` the roles
 
 
 def send(
     execution: UUID, signal: Signal, new_id: NewId, now: Instant, done: Consequences
 ) -> Script[SignalResult | None]:
-    """Deliver a signal to the step of a workflow that waits for it, or store it for later.
+    """Deliver a signal to the step of a workflow that waits for it, or store it until a step does.
 
-    Return None when the execution is not a workflow under way. A signal is delivered once; its id identifies it.
+    Return None when the execution is not a workflow that has begun. A signal that is sent again, with the same id, is
+    not delivered again.
     """
     batch = yield from _board(execution, new_id, now, done)
     if batch is None:
@@ -67,7 +76,10 @@ def answer(
     execution: UUID, step: str | None, role: str, make: Callable[[str], StepEnd], new_id: NewId, now: Instant,
     done: Consequences,
 ) -> Script[ManualResult]:  # fmt: skip
-    """Approve or reject a step that waits for approval; without a name, the only step that does."""
+    """Approve or reject a step that waits for an approval; without `step`, the only step that waits for one.
+
+    `make` receives the name of the step and returns its end.
+    """
     batch = yield from _board(execution, new_id, now, done)
     if batch is None or batch.runs[execution].is_over:
         return ManualResult("ended" if batch is not None else "unknown")
@@ -86,7 +98,7 @@ def answer(
 
 
 def _not_asked(run: WorkflowRun, step: str | None) -> Script[ManualResult]:
-    """Return the reason why a step, or any step, cannot be approved or rejected."""
+    """Return the reason why a step cannot be approved or rejected; without `step`, that no step waits."""
     if step is None:
         return ManualResult("idle")
     rows = yield from flow_rows.steps_of([(*run.stored.place, step, False)])
@@ -98,9 +110,9 @@ def _not_asked(run: WorkflowRun, step: str | None) -> Script[ManualResult]:
 def decide(
     execution: UUID, ended: StepEnd, role: str, new_id: NewId, now: Instant, done: Consequences
 ) -> Script[ManualResult]:
-    """Mark a step as done or skipped in any state; its execution is cancelled.
+    """Mark a step that has not ended as done or skipped, and cancel its execution.
 
-    If the step is an open approval, or follows one, only a role that may give the approval can do so.
+    If the step is an open approval, or comes after one, the role must be allowed to answer this approval.
     """
     batch = yield from _board(execution, new_id, now, done)
     if batch is None or batch.runs[execution].is_over:
@@ -120,7 +132,10 @@ def decide(
 
 
 def _barred(run: WorkflowRun, step: str, role: str) -> Script[Sequence[str]]:
-    """Return the roles of an open approval at or before a step that this role may not give; empty if there is none."""
+    """Find an open approval, at the step or before it, that this role may not answer.
+
+    Return the roles that may answer it; empty if there is no such approval.
+    """
     asked = {name: wait for name, wait in approvals_before(run.plan, step).items() if not may_answer(wait, role)}
     if not asked:
         return ()
@@ -130,7 +145,7 @@ def _barred(run: WorkflowRun, step: str, role: str) -> Script[Sequence[str]]:
 
 
 def _board(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[WorkflowBatch | None]:
-    """Lock and read a workflow under way; return None if the execution is not one."""
+    """Lock and read a workflow; return None if the execution is not a workflow that has begun."""
     if execution not in (yield from flow_locks.lock([execution])):
         return None
     batch = WorkflowBatch(Deferred(), new_id, now, done)
@@ -151,8 +166,8 @@ Place = tuple[Instant, UUID, int, str]
 class PendingApproval(Struct, frozen=True):
     """A step that waits for an approval."""
 
-    place: Place
-    execution: UUID
+    place: Place  # the beginning of its wait, the parcel and item of its workflow, and the step
+    execution: UUID  # the workflow
     job: UUID
     job_name: str
     approval: Approval
@@ -167,7 +182,7 @@ class PendingApproval(Struct, frozen=True):
 
 
 def pending_approvals(namespace: int, after: Place, limit: int) -> Script[list[PendingApproval]]:
-    """Return a page of steps that wait for an approval, after a place."""
+    """Return a page of steps that wait for an approval, oldest first, after the place `after`."""
     rows = yield Fetch(OPEN, (namespace, *after, limit))
     return [
         PendingApproval(

@@ -1,8 +1,8 @@
 """Cancelling a workflow, and stopping the executions of its steps.
 
-Under the lock of its root, no further step begins. Executions that run already are cancelled afterwards, like all
-others, in transactions of their own. The workflow's row lists the steps that are still to be stopped, so that any
-server can go on with it.
+The transaction that cancels a workflow holds the lock of its root and only records that no further step begins.
+Executions of steps that have begun are cancelled later, in transactions of their own, like all other executions. The
+workflow's row lists the steps that are still to be stopped, so that any server can continue this work.
 """
 
 from collections.abc import Collection
@@ -33,7 +33,7 @@ FANNED = Statement(
     "fanned_out_to",
     "SELECT c.step, c.child FROM flow_parcels c WHERE c.parcel = $1 AND c.item = $2 ORDER BY c.step, c.child",
 )
-# Locked rows are skipped: the caller searches again for rows that another transaction holds now.
+# SKIP LOCKED leaves out rows that another transaction has locked; the caller finds them by `left_of` and tries again.
 PENDING = {
     "waiting": Statement(
         "children_waiting",
@@ -69,8 +69,8 @@ CancelVerdict = Literal["cancelled", "asked", "moving"]
 def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Consequences) -> Script[CancelVerdict]:
     """Cancel a workflow under way.
 
-    Return `cancelled` when no step was running, `asked` when running steps are to be stopped, and `moving` when it has
-    just ended.
+    Return `cancelled` when it has ended now, `asked` when it ends later because steps must be stopped first, and
+    `moving` when it had ended already or has no row.
     """
     if execution not in (yield from flow_locks.lock([execution])):
         return "moving"
@@ -83,7 +83,7 @@ def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Cons
     if run.is_opening:
         run.end, run.is_over = FlowEnd(state="cancelled", reason=reason), True
     else:
-        going_on = structs.replace(run.flow, paused=False)  # undo steps and final steps are not paused
+        going_on = structs.replace(run.flow, paused=False)  # so that undo steps and final steps can start
         deciding = decide.cancel(run.plan, going_on, run.stored.about, reason, now)
         yield from run.decide(deciding, moves, now)
     yield from settle(batch, {}, new_id, now, done)
@@ -93,7 +93,10 @@ def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Cons
 def settle(
     batch: WorkflowBatch, news: dict[UUID, list[StepEnd]], new_id: NewId, now: Instant, done: Consequences
 ) -> Script[None]:
-    """Decide and write all changes of these workflows, and advance executions that wait for workflows that ended."""
+    """Decide the consequences of ended steps and write all changes of the workflows in `batch`.
+
+    If workflows end by this, also advance the executions that wait for them.
+    """
     yield from batch.settle(news)
     yield from batch.moves.make()
     done.ended += [as_ended(f) for f in batch.finished]
@@ -101,23 +104,26 @@ def settle(
 
 
 class ToStop(Struct, frozen=True):
-    """The executions of a workflow that are to be stopped: single children, and parcels of foreach steps."""
+    """The executions of a workflow that are to be stopped."""
 
-    execution: UUID
-    stops: frozenset[str]
+    execution: UUID  # the workflow
+    stops: frozenset[str]  # the list of steps in its row when it was read
     reason: str
-    children: list[tuple[UUID, UUID]]  # with their jobs
-    parcels: list[UUID]
+    children: list[tuple[UUID, UUID]]  # executions of single steps, each with its job
+    parcels: list[UUID]  # parcels of foreach steps
 
 
 def to_stop(execution: UUID) -> Script[ToStop | None]:
-    """Return the executions that a workflow's row lists to be stopped, without a lock; None when there are none."""
+    """Return the executions of the steps that a workflow's row lists to be stopped; None when it lists no steps.
+
+    This takes no lock.
+    """
     held = (yield from flow_rows.flows_of([execution])).get(execution)
     if held is None or not held.stops:
         return None
     steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [held.place]))[held.place]
     mine = [(row, pin) for row, pin in steps if ALL in held.stops or row.step in held.stops]
-    ended = held.stops - {ALL, *(row.step for row, _ in mine)}  # ended by a user while their executions go on
+    ended = held.stops - {ALL, *(row.step for row, _ in mine)}  # steps that a user ended while their executions run
     if ended:
         mine += (yield from flow_rows.steps_of([(*held.place, step, False) for step in sorted(ended)])).values()
     fans = {row.step for row, _ in mine if row.total}
@@ -134,7 +140,10 @@ def to_stop(execution: UUID) -> Script[ToStop | None]:
 def cancel_pending(
     shelf: str, parcels: Collection[UUID], reason: str, new_id: NewId, now: Instant, done: Consequences
 ) -> Script[dict[UUID, int]]:
-    """Move waiting or queued slices of these parcels to history; return the number of executions by job."""
+    """Cancel waiting or queued slices of parcels; return the number of cancelled executions by job.
+
+    `shelf` is `waiting` or `queued`. Rows that another transaction has locked are left out, see `PENDING`.
+    """
     read = shelves.waiting if shelf == "waiting" else shelves.queued
     rows = yield ForEach(PENDING[shelf], PARCEL, [(parcel,) for parcel in sorted(parcels)])
     slices: list[WaitingSlice | QueuedSlice] = [read(row) for row in rows]
@@ -153,18 +162,21 @@ def left_of(parcels: Collection[UUID]) -> Script[list[UUID]]:
 
 
 def flows_in(parcels: Collection[UUID]) -> Script[list[UUID]]:
-    """Return the workflows under way that are items of these parcels."""
+    """Return the workflows under way that are items of parcels: nested workflows of a foreach."""
     rows = yield ForEach(FLOWS, PARCEL, [(parcel,) for parcel in sorted(parcels)])
     return [execution_id(parcel, item) for parcel, lo, hi in rows for item in range(lo, hi)]
 
 
 def sessions_of(parcels: Collection[UUID]) -> Script[list[UUID]]:
-    """Return the sessions that run items of these parcels."""
+    """Return the sessions that run items of parcels."""
     return sorted({row[0] for row in (yield ForEach(SESSIONS, PARCEL, [(parcel,) for parcel in sorted(parcels)]))})
 
 
 def ask_session(session: UUID, parcels: Collection[UUID], reason: str, now: Instant) -> Script[int]:
-    """Ask a session to stop its items of these parcels; the lock of the session keeps them from moving meanwhile."""
+    """Ask a session to stop its running items of parcels; return the number of items.
+
+    The session is locked, so that its items cannot move to another shelf meanwhile.
+    """
     yield from lock_sessions([session])
     rows = yield ForEach(RUNNING, PARCEL, [(parcel,) for parcel in sorted(parcels)], (session,))
     return (yield from ask_to_stop(session, rows, reason, now))
@@ -173,7 +185,11 @@ def ask_session(session: UUID, parcels: Collection[UUID], reason: str, now: Inst
 def finish_stops(
     execution: UUID, stops: Collection[str], new_id: NewId, now: Instant, done: Consequences
 ) -> Script[None]:
-    """Clear the list of stops once all of them have ended or were asked to; end waiting steps without a child."""
+    """Clear the list of steps to stop, when the caller has stopped all executions of the steps in `stops`.
+
+    Steps that wait without an execution, for example for an approval, end here. If the list has grown meanwhile, it is
+    not cleared, so the caller has to stop the new ones first.
+    """
     if execution not in (yield from flow_locks.lock([execution])):
         return
     batch = WorkflowBatch(Deferred(), new_id, now, done)

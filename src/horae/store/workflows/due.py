@@ -1,4 +1,4 @@
-"""Workflows that are due: to begin, because their time is over, or because the wait of a step is over."""
+"""Workflows that are due: they are to begin, have steps to stop, ran out of time, or have a step whose wait is over."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -37,22 +37,22 @@ NEXT = Statement(
 )
 
 
-# All parents wait at one gate, see `begin`: if it is empty, no workflow is under way.
+# All workflows that wait for their children have the same gate, see `begin`: without such a row, none is under way.
 UNDER_WAY = Statement("any_workflow", "SELECT 1 FROM waiting WHERE gate = 'children' LIMIT 1")
 
 
 class DueResult(Struct):
-    """The number of due workflows, and the consequences; `stops` are workflows with executions to be stopped."""
+    """The result of `advance_due`."""
 
-    count: int = 0
+    count: int = 0  # due workflows, due steps and workflows with events; at the limit there may be more
     started: Consequences = field(default_factory=Consequences)
-    stops: list[UUID] = []
+    stops: list[UUID] = []  # workflows with executions that are still to be stopped
 
 
 def advance_due(limit: int, new_id: NewId, now: Instant, only: UUID | None = None) -> Script[DueResult]:
-    """Advance workflows that are due: begin opened ones, fail those over their time, and end waits that are over.
+    """Begin workflows that have left the queue, fail workflows that ran out of time, and end waits that are over.
 
-    With `only`, advance one workflow.
+    With `only`, ignore all workflows but this one.
     """
     flows = [row[0] for row in (yield Fetch(DUE, (now, limit)))]
     steps: dict[UUID, list[str]] = {}
@@ -84,7 +84,7 @@ def advance_due(limit: int, new_id: NewId, now: Instant, only: UUID | None = Non
 
 
 def _look(batch: WorkflowBatch, run: WorkflowRun, steps: Sequence[str], now: Instant) -> Script[list[StepEnd]]:
-    """Begin or fail one workflow if it is due; return the steps whose wait is over."""
+    """Begin a workflow, or fail it if its time is over; otherwise return the ends of steps whose wait is over."""
     if run.is_opening:
         yield from _begin(batch, run, now)
         return []
@@ -107,7 +107,7 @@ def _over(run: WorkflowRun, row: StepRow, now: Instant) -> StepEnd:
 
 
 def _begin(batch: WorkflowBatch, run: WorkflowRun, now: Instant) -> Script[None]:
-    """Begin a workflow that was only opened; pause it if it is a step of a paused workflow."""
+    """Begin a workflow that has left the queue; pause it if it is a step of a paused workflow."""
     parent = run.stored.parent
     above = (yield from flow_rows.flows_of([parent])) if parent is not None else {}
     paused = parent in above and above[parent].flow.paused
@@ -135,6 +135,6 @@ def is_any_under_way() -> Script[bool]:
 
 
 def next_due() -> Script[Instant | None]:
-    """Return the instant at which the next workflow, or step of one, is due."""
+    """Return the earliest instant at which a workflow, a step, an event or a reminder is due; None if there is none."""
     rows = yield Fetch(NEXT)
     return min((at for at in rows[0] if at is not None), default=None)

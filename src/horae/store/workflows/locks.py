@@ -1,8 +1,9 @@
-"""The lock of a workflow: the row of the root of its tree. A transaction that advances a part of the tree holds it.
+"""The lock of a workflow: the row of its root, the outermost workflow that contains it.
 
-It is taken after sessions and before the keys of limits; several are taken in the order of their ids. The locking
-statement reads only columns that never change: after it has waited, it still sees its old snapshot. Columns that change
-are read by a later statement.
+A transaction that advances any workflow of such a tree holds this lock. It is taken after the locks of sessions and
+before the locks of keys (limits and sequences). Several roots are locked in the order of their ids. A statement that
+had to wait for the lock still sees the snapshot from before its wait, so it reads only columns that never change.
+Columns that change are read by a later statement.
 """
 
 from collections.abc import Collection
@@ -36,7 +37,7 @@ MOST_CACHED = 10_000
 
 
 class Child(Struct, frozen=True):
-    """A parcel of children, and the workflow that they belong to."""
+    """A parcel of children, and the workflow to which they belong."""
 
     parcel: UUID
     extras: bytes | None
@@ -48,9 +49,10 @@ class Child(Struct, frozen=True):
 
 
 class ChildCache:
-    """Parcels of children that this server created lately, with their workflows, which never change.
+    """Parcels of children that this server created lately, each with its workflow.
 
-    It also contains parcels of transactions that were rolled back. These are never looked up.
+    Entries never become outdated, because no field of `Child` changes. Parcels of transactions that were rolled back
+    stay in the cache; this is harmless, because nobody looks them up.
     """
 
     def __init__(self) -> None:
@@ -66,7 +68,10 @@ class ChildCache:
 
 
 def lock_of_children(parcels: Collection[UUID], cache: ChildCache | None = None) -> Script[dict[UUID, Child]]:
-    """Lock the workflows to which these parcels of steps belong; return them by parcel, from the cache if known."""
+    """Lock the workflows to which these parcels belong, and return the workflow of each parcel.
+
+    Parcels that are no children are left out. Workflows in the cache are locked without a search.
+    """
     known = (
         {parcel: child for parcel in parcels if (child := cache.get(parcel)) is not None} if cache is not None else {}
     )
@@ -80,7 +85,7 @@ def lock_of_children(parcels: Collection[UUID], cache: ChildCache | None = None)
 
 
 def lock(executions: Collection[UUID]) -> Script[set[UUID]]:
-    """Lock workflows; return those that exist."""
+    """Lock workflows, and return those of the executions that are workflows and have left the queue."""
     given = sorted((parcel_of(execution), index_of(execution)) for execution in executions)
     rows = yield ForEach(OF_FLOW if len(given) == 1 else OF_FLOWS, ITEM, given)
     if len(given) > 1:

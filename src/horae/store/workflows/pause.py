@@ -1,8 +1,9 @@
-"""Pausing and resuming a workflow together with the workflows below it.
+"""Pausing and resuming a workflow together with the workflows nested in it.
 
-While it is paused, no step starts, and steps that have not begun go back to `waiting`. Running steps go on, with their
-retries. The lock of the root is held during the whole transaction. So a step that ends at the same time either finds
-the workflow paused, or has already started the next steps, and these are found here.
+While a workflow is paused, no step starts. Executions of steps that have not begun move from `queued` to `waiting`.
+Running steps continue, with their retries. The transaction holds the lock of the root until its end. So a transaction
+that ends a step at the same time either comes later and finds the workflow paused, or comes earlier and has started the
+next steps, which are then paused, too.
 """
 
 from collections.abc import Collection
@@ -32,7 +33,7 @@ TREE = Statement(
     "SELECT o.execution, o.parent FROM flows f JOIN flows o ON o.root = f.root AND o.state <> 'ended'"
     " WHERE f.parcel = $1 AND f.item = $2",
 )
-# Locked rows are skipped: slices that a claim holds now run before the pause.
+# SKIP LOCKED leaves out slices that a claim is taking at this moment: they count as begun before the pause.
 QUEUED = Statement(
     "queued_steps",
     f"SELECT {shelves.names(shelves.QUEUED, 's.')} FROM given JOIN queued s ON s.parcel = given.parcel"
@@ -52,7 +53,7 @@ DUE_AT = len(shelves.WAITING)
 
 
 def pause(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[bool]:
-    """Pause a workflow and those below it; return False when it has ended or has not begun."""
+    """Pause a workflow and the workflows nested in it; return False when it has ended or has not begun."""
     batch = yield from _tree(execution, new_id, now, done)
     if batch is None:
         return False
@@ -71,7 +72,10 @@ def pause(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> S
 
 
 def resume(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[bool]:
-    """Resume a workflow and those below it; start steps that were held, also at breakpoints."""
+    """Resume a workflow and the workflows nested in it; start the steps that were held by the pause or by breakpoints.
+
+    Return False when the workflow has ended or has not begun.
+    """
     batch = yield from _tree(execution, new_id, now, done)
     if batch is None:
         return False
@@ -91,7 +95,10 @@ def resume(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> 
 
 
 def _tree(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[WorkflowBatch | None]:
-    """Lock and read a workflow and all workflows below it that have not ended; return None if it has ended."""
+    """Lock and read a workflow and the nested workflows that have not ended.
+
+    Return None if the workflow itself has ended or has not begun.
+    """
     if execution not in (yield from flow_locks.lock([execution])):
         return None
     batch = WorkflowBatch(Deferred(), new_id, now, done)
@@ -104,7 +111,7 @@ def _tree(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> S
 
 
 def _below(execution: UUID, parents: dict[UUID, UUID | None]) -> list[UUID]:
-    """Return the workflows of a tree that are below one of them."""
+    """Return the workflows that are nested in `execution`, at any depth. `parents` has the parent of each workflow."""
     found = {execution}
     grows = True
     while grows:
@@ -115,7 +122,10 @@ def _below(execution: UUID, parents: dict[UUID, UUID | None]) -> list[UUID]:
 
 
 def _hold_back(run: WorkflowRun) -> Script[list[WaitingSlice]]:
-    """Take the queued executions of a workflow's steps off their shelves; return them as paused slices."""
+    """Take executions of steps that have not begun off `queued` and `waiting`, and return them as paused slices.
+
+    The caller puts the paused slices on `waiting`.
+    """
     place = run.stored.place
     steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [place]))[place]
     parcels = {parcel_of(row.execution) for row, _ in steps if row.execution is not None}
@@ -134,7 +144,7 @@ def _hold_back(run: WorkflowRun) -> Script[list[WaitingSlice]]:
 
 
 def _let_go(flows: Collection[UUID], now: Instant, done: Consequences) -> Script[None]:
-    """Let executions that the pause held back wait for their due time again, which is mostly over."""
+    """Let executions that the pause held back wait for their due time instead, which is over for most of them."""
     rows = yield ForEach(AT_GATE, (("gate", "text"),), [(gate_of(execution),) for execution in sorted(flows)])
     if not rows:
         return

@@ -1,4 +1,4 @@
-"""Reads of workflows for users: a few statements per workflow, independent of the number of items of its steps."""
+"""Reads of workflows for users. Each takes a few statements, however many steps and items a workflow has."""
 
 from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
@@ -29,18 +29,18 @@ NAMES = Statement("names_of_jobs", "SELECT id, name FROM jobs WHERE id = ANY($1)
 
 
 class WorkflowDetails(Struct, frozen=True):
-    """A workflow with its graph, its steps, and the names of the jobs that they run."""
+    """A workflow with its graph and its steps."""
 
     held: StoredWorkflow
     plan: Plan
     steps: list[Pinned]
-    names: dict[UUID, str]
-    waits: dict[str, Wait]  # of steps that wait for something else than time
-    starts: dict[str, Instant | None] = {}  # first start of steps; None: not yet, or never
+    names: dict[UUID, str]  # of the workflow's job and of the jobs that the steps run
+    waits: dict[str, Wait]  # by step, for steps that wait for an event, a signal, an approval or a callback
+    starts: dict[str, Instant | None] = {}  # first start by step, see `starts_of`
 
 
 def present_plan(job: UUID) -> Script[Plan | None]:
-    """Return the graph of a workflow's present version; None if the job is no longer a workflow."""
+    """Return the graph of the current version of a job; None if the job is no longer a workflow."""
     versions = [(job_id, version) for job_id, version in (yield Among(VERSIONS, [job]))]
     for spec in (yield from definitions(versions)).values():
         task = msgspec.json.decode(spec, type=Spec).task
@@ -64,7 +64,7 @@ def read_workflow(execution: UUID) -> Script[WorkflowDetails | None]:
 
 
 def failed_steps(executions: Collection[UUID]) -> Script[dict[UUID, list[StepRow]]]:
-    """Return the failed steps by workflow; executions that are not workflows have none."""
+    """Return the failed steps of each workflow. Executions that are not workflows are left out."""
     rows = yield ForEach(
         flow_rows.FAILED_STEPS, ITEM, sorted((parcel_of(job_id), index_of(job_id)) for job_id in executions)
     )
@@ -80,9 +80,10 @@ def _waits(held: StoredWorkflow, steps: Iterable[Pinned]) -> Script[dict[str, Wa
     return {step: wait for step, _, _, wait in (yield from flow_waits.waits_of(held.place))}
 
 
-MOST_PARCELS = 1_000  # parcels of a workflow that are searched for the first runs of its loops
+MOST_PARCELS = 1_000  # the first runs of loops are searched in so many of a workflow's parcels, oldest first
 _LAST = "SELECT max(x.lo) FROM {shelf} x WHERE x.parcel = given.parcel AND x.lo <= given.item"
-# The first start is stored for suspended executions and workflows. For others, earlier attempts have their own starts.
+# The first start of an execution is stored as a durable step if it was suspended, and in `flows` if it is a workflow.
+# Otherwise it is the start of its first attempt.
 OF_CHILDREN = Statement(
     "starts_of_children",
     "SELECT given.parcel, given.item, coalesce((SELECT s.at FROM steps s WHERE s.parcel = given.parcel"
@@ -108,9 +109,10 @@ FIRST_CHILDREN = Statement(
 
 
 def starts_of(execution: UUID, place: Place, rows: Iterable[StepRow]) -> Script[dict[str, Instant | None]]:
-    """Return the first start of each step: None for a step that waits for a worker or ended without one.
+    """Return the first start of each step.
 
-    Steps that need no worker, and steps whose executions were deleted, are left out.
+    It is None for a step whose execution has ended without a start. Steps without an execution (waits, for example),
+    steps whose executions have not started, and steps whose executions were deleted are left out.
     """
     rows = [row for row in rows if row.execution is not None]
     children = {row.step: row.execution for row in rows if not row.total}
@@ -133,7 +135,7 @@ def starts_of(execution: UUID, place: Place, rows: Iterable[StepRow]) -> Script[
 
 
 def _first_runs(execution: UUID, loops: set[str]) -> Script[dict[str, UUID | None]]:
-    """Return the first runs of loops; the row of a step refers only to the latest run."""
+    """Return the execution of the first run of each loop, because the row of a step refers only to the latest run."""
     found: dict[str, UUID | None] = {}
     for parcel, count, extras in (yield Fetch(FIRST_CHILDREN, (execution, MOST_PARCELS))):
         for item, extra in enumerate(extras_of(extras, 0, count)):
@@ -150,7 +152,7 @@ STATES = Statement(
 
 
 def states_of(places: Sequence[Place]) -> Script[dict[Place, dict[str, str]]]:
-    """Return the state of each step by name, for several workflows; other executions have no steps."""
+    """Return the states of steps by name, for several executions; empty for executions that are not workflows."""
     found: dict[Place, dict[str, str]] = {place: {} for place in places}
     for parcel, item, step, state in (yield ForEach(STATES, ITEM, list(found))):
         found[parcel, item][step] = state

@@ -1,4 +1,7 @@
-"""Reruns: a workflow begins with the graph and the versions of an earlier one, and takes its finished steps over."""
+"""Reruns: a workflow begins with the graph and job versions of an earlier workflow, and takes over its finished steps.
+
+With `Rerun.latest` it has the current graph and versions instead.
+"""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -30,12 +33,16 @@ GIVEN = Statement("params_of_children", "SELECT p.id, p.ends, p.items FROM given
 
 
 def before(rerun: Rerun) -> Script[StoredWorkflow | None]:
-    """Return the workflow that a rerun repeats; None when it was deleted."""
+    """Return the earlier workflow that a rerun repeats; None when it was deleted."""
     return (yield from flow_rows.flows_of([rerun.of])).get(rerun.of)
 
 
 def begin(run: WorkflowRun, rerun: Rerun, moves: Deferred, now: Instant) -> Script[None]:
-    """Begin a rerun in a paused state, take over the finished steps, and resume it."""
+    """Begin a rerun, and take over the finished steps.
+
+    The workflow is paused meanwhile, so that no step starts that is still to be taken over. It stays paused if it was
+    paused before.
+    """
     about, is_paused = run.stored.about, run.flow.paused
     flow = structs.replace(run.flow, paused=True, breakpoints=frozenset(rerun.breakpoints))
     yield from run.decide(decide.begin(run.plan, flow, about, now), moves, now)
@@ -48,11 +55,11 @@ def begin(run: WorkflowRun, rerun: Rerun, moves: Deferred, now: Instant) -> Scri
 
 
 class Takeover(Struct, frozen=True):
-    """The parts of a step that did not succeed which a rerun takes over."""
+    """The parts that a rerun takes over from a step that did not succeed as a whole."""
 
-    places: frozenset[int] = frozenset()  # the items of a foreach that succeeded
-    parcels: list[tuple[UUID, int]] = []  # the parcels of these items
-    within: Mapping[int, Rerun] = {}  # nested workflows that did not succeed, by item: they are rerun, too
+    places: frozenset[int] = frozenset()  # indexes of the items of a foreach that succeeded
+    parcels: list[tuple[UUID, int]] = []  # the parcels of these items, each with its number of items
+    within: Mapping[int, Rerun] = {}  # reruns of nested workflows that did not succeed, by index (0 if no foreach)
 
 
 NOTHING_TAKEN = Takeover()
@@ -62,11 +69,12 @@ NO_ID = UUID(int=0)
 def takeover_of(run: WorkflowRun, start: Start, runs: type) -> Script[Takeover]:
     """Return the parts of a step to take over from the earlier workflow: items that succeeded, and nested workflows.
 
-    The list of a foreach must have the same length. If the workflow's params or definition may have changed, the params
-    of the items must be the same, too.
+    `runs` is the type of the task of the step's job. Nothing is taken over from a foreach if its list of items now has
+    another length. If the workflow's params or definition may have changed, the params of the items must be the same,
+    too.
     """
     rerun = run.stored.extra.rerun
-    node = run.plan.nodes.get(start.step)  # an undoing has none
+    node = run.plan.nodes.get(start.step)  # None for an undo step
     if rerun is None or not rerun.since or node is None or node.step.loop is not None:
         return NOTHING_TAKEN
     known = (yield from before(rerun)) if start.foreach or runs is Workflow else None
@@ -88,9 +96,13 @@ def takeover_of(run: WorkflowRun, start: Start, runs: type) -> Script[Takeover]:
 def _items(
     run: WorkflowRun, start: Start, children: list[tuple[UUID, int]], rerun: Rerun, *, is_same: bool, nested: bool
 ) -> Script[Takeover]:
-    """Return the parts to take over from the items of a foreach."""
+    """Return the parts of a foreach to take over: the items that succeeded, and if `nested` the reruns of the others.
+
+    `children` are the parcels of the earlier workflow. Without `is_same`, nothing is taken over if the params of an
+    item that succeeded have changed.
+    """
     places: set[int] = set()
-    failed: dict[int, UUID] = {}  # the newest execution of each item: a rerun of a rerun has the executions of both
+    failed: dict[int, UUID] = {}  # by item, its newest execution: a rerun's parcels include parcels that it took over
     rows = yield ForEach(ENDED, flow_results.CHILD, [(execution,) for execution, _ in children])
     for parcel, extras, ends, items, lo, hi, state in rows:
         given = Packed(ends, items)
@@ -113,9 +125,10 @@ def _items(
 def _gone_on(
     run: WorkflowRun, start: Start, children: Mapping[int, UUID | None], rerun: Rerun, *, is_same: bool
 ) -> Script[dict[int, Rerun]]:
-    """Return reruns from the failed steps, for children that are workflows of the step's job with the same params.
+    """Return reruns of nested workflows, each from its failed steps.
 
-    They use the same choice of definitions as the rerun to which they belong.
+    `children` are executions of the earlier workflow by index of the item. Only workflows of the step's job with the
+    same params are rerun. Like the rerun of the parent, they use the original or the current definitions.
     """
     ids = [execution for execution in children.values() if execution is not None]
     if not ids:
@@ -140,7 +153,7 @@ def _gone_on(
 
 
 def _taken_over(rerun: Rerun, plan: Plan) -> Script[Sequence[StepEnd]]:
-    """Return the steps of the earlier workflow that stay done in the graph of its rerun."""
+    """Return the ends of the steps that the rerun takes over as a whole, with the results of the earlier workflow."""
     known = yield from before(rerun)
     if known is None:
         return []

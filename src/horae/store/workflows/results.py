@@ -1,6 +1,6 @@
-"""Results that are stored apart from their step: large ones, and the lists of results of a foreach.
+"""Results that are not in the row of their step: large ones, and the lists of results of a foreach.
 
-They are read when an expression needs them, not before.
+They are stored with the executions of the step, and are read only when an expression needs them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from horae.store.base.shelves import ITEM, Columns
 from horae.store.script import Fetch, ForEach, Script, Statement
 
 NULL = b"null"
-MOST_COLLECTED = 16 * 1024 * 1024  # bytes of a foreach's results that an expression may use
+MOST_COLLECTED = 16 * 1024 * 1024  # bytes: an expression may not use a longer list of results of a foreach
 Place = tuple[UUID, int]
 CHILD: Columns = (("parcel", "uuid"),)
 CHILDREN = Statement(
@@ -49,7 +49,7 @@ ENDED = Statement(
 
 
 def is_stored_apart(row: StepRow, plan: Plan) -> bool:
-    """Tell whether a step's result may be stored with its executions; for a foreach it always is."""
+    """Tell whether a step's result may be stored with its executions instead of its row; for a foreach it always is."""
     if row.result is not None or row.execution is None:
         return False
     return is_foreach(row, plan) or row.state == "success"
@@ -62,12 +62,15 @@ def is_foreach(row: StepRow, plan: Plan) -> bool:
 
 
 def may_be_stored_apart(finished: FinishedSlice) -> bool:
-    """Tell whether results of a slice may be stored apart from it."""
+    """Tell whether results of a slice may be stored apart from the slice, as rows of `blobs` or as files."""
     return finished.results is not None and (not finished.results.blob or REFERENCE in finished.results.blob)
 
 
 def items_stored_apart(finished: FinishedSlice) -> Iterator[tuple[Place, bytes]]:
-    """Yield the items of a slice whose results are stored apart, with the reference that is stored instead."""
+    """Yield the items of a slice whose results are stored apart.
+
+    Each has the reference to its file; it is empty if the result is a row of `blobs`.
+    """
     s, results = finished.slice, finished.results
     assert results is not None
     for item in range(s.lo, s.hi):
@@ -77,7 +80,7 @@ def items_stored_apart(finished: FinishedSlice) -> Iterator[tuple[Place, bytes]]
 
 
 def read(place: Place, rows: Sequence[StepRow], plan: Plan) -> Script[dict[str, StepRow]]:
-    """Return these steps with their results, without steps whose result is null."""
+    """Read the results of these steps. Single steps without a large result are left out: their result is null."""
     found: dict[str, StepRow] = {}
     single: dict[tuple[UUID, int], StepRow] = {}
     for row in rows:
@@ -92,7 +95,10 @@ def read(place: Place, rows: Sequence[StepRow], plan: Plan) -> Script[dict[str, 
 
 
 def large(places: Mapping[Place, bytes]) -> Script[dict[Place, bytes]]:
-    """Read results that have rows of their own, by parcel and item; results in files only if there is a copy."""
+    """Read results that are stored apart, by parcel and item; the values of `places` are the references to files.
+
+    A result in a file is found only if the store has a copy of it in `blobs`.
+    """
     rows = yield ForEach(BLOBS, ITEM, sorted(places))
     return {
         (parcel, item): content
@@ -102,12 +108,18 @@ def large(places: Mapping[Place, bytes]) -> Script[dict[Place, bytes]]:
 
 
 def children_of(place: Place, step: str) -> Script[list[tuple[UUID, int]]]:
-    """Return the parcels of a foreach's children with their numbers of items, including parcels taken over."""
+    """Return the parcels of a foreach's children, each with its number of items.
+
+    They include parcels of an earlier workflow whose results a rerun has taken over.
+    """
     return [(child, count) for child, count in (yield Fetch(CHILDREN, (*place, step)))]
 
 
 def of_foreach(place: Place, row: StepRow) -> Script[bytes]:
-    """Return the list of the children's results, in the order of the items; null for items that did not succeed."""
+    """Return the results of a foreach as a JSON list in the order of the items; null for items that did not succeed.
+
+    If they are larger than MOST_COLLECTED, return a placeholder instead, which states the size.
+    """
     results: list[bytes] = [NULL] * row.total
     children = [(child,) for child, _ in (yield from children_of(place, row.step))]
     total = sum(int(length) for _, length in (yield ForEach(LENGTH, CHILD, children)))
@@ -133,7 +145,10 @@ def of_foreach(place: Place, row: StepRow) -> Script[bytes]:
 
 
 def succeeded(place: Place, row: StepRow) -> Script[tuple[int, ...] | None]:
-    """Return the items of a foreach that succeeded; None if it has no children of its own, as in a rerun."""
+    """Return the indexes of a foreach's items that succeeded.
+
+    Return None if it has no children, because a rerun has taken over its result as a whole.
+    """
     children = [(child,) for child, _ in (yield from children_of(place, row.step))]
     if not children:
         return None
@@ -142,7 +157,7 @@ def succeeded(place: Place, row: StepRow) -> Script[tuple[int, ...] | None]:
 
 
 def places_of(extras: bytes | None, lo: int, hi: int) -> list[int]:
-    """Return the indexes of a parcel's items among all items of a foreach."""
+    """Return the indexes, in the complete list of a foreach, of the items `lo` to `hi` (exclusive) of a parcel."""
     mine = extras_of(extras, lo, hi)
     if extras is not None and extras.startswith(b"["):
         return [extra.index or 0 for extra in mine]

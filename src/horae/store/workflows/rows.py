@@ -1,4 +1,4 @@
-"""Workflows and their steps as rows. A transaction that changes them holds the lock of the root, see `locks`."""
+"""Rows of workflows and of their steps. A transaction that changes them has locked the root, see `locks`."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -16,8 +16,9 @@ from horae.store.base.shelves import ITEM, Columns, json_or_none, names
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
 from horae.store.workflows import terms as flow_terms
 
-OPENING, ENDED = "opening", "ended"  # stored states besides those of a workflow under way
-ALL = "*"  # all steps are to be stopped
+# Stored states besides those in `FlowState`: the workflow has left the queue but has no steps yet, or has ended.
+OPENING, ENDED = "opening", "ended"
+ALL = "*"  # in the column `stops`: all steps are to be stopped
 
 FIXED_COLUMNS: Columns = (
     *ITEM, ("execution", "uuid"), ("root", "uuid"), ("parent", "uuid"), ("namespace", "int"), ("job", "uuid"),
@@ -32,7 +33,7 @@ STATE_COLUMNS: Columns = (
 FLOWS: Columns = (
     *FIXED_COLUMNS,
     *STATE_COLUMNS,
-)  # without the pins, which are as many as the steps and are read only when needed
+)  # not the column `pins`: it has an entry for each step, and is read only when needed
 STEP: Columns = (*ITEM, ("step", "text"))
 STEPS: Columns = (
     *STEP, ("job", "uuid"), ("version", "int"), ("phase", "text"), ("state", "text"), ("missing", "int"),
@@ -47,13 +48,13 @@ OF_FLOWS = Statement(
     "flows_of",
     f"SELECT {names(FLOWS, 'f.')} FROM given JOIN flows f ON f.parcel = given.parcel AND f.item = given.item",
 )
-# Results are read only on request: one result may be larger than the rest of the workflow.
+# Results are read only on request: one result may be larger than all other columns of the workflow's rows.
 OF_STEPS = Statement(
     "flow_steps_of",
     f"SELECT {_STEP_HEAD}, CASE WHEN given.wanted THEN s.result END FROM given JOIN flow_steps s {_OF_STEP}",
 )
-# The state of a workflow, in the row of one of its steps; the steps that its next decision needs first; and the terms
-# of their starts: one statement instead of four.
+# Reads with one statement instead of four: the steps that a workflow's next decision needs first; the workflow itself,
+# in the row of the step that has `given.first`; and the terms of the steps that may start, see `terms`.
 WITH_STEPS = Statement(
     "flows_with_steps",
     f"SELECT {_STEP_HEAD}, NULL, {names(FLOWS, 'f.')}, {flow_terms.COLUMNS} FROM given JOIN flow_steps s {_OF_STEP}"
@@ -98,10 +99,10 @@ _read_pins = msgspec.json.Decoder(dict[str, Pin]).decode
 
 
 class Marks(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Marks of a workflow besides its state."""
+    """The parts of a workflow's state that few workflows have; they are stored as JSON in one column."""
 
-    breakpoints: tuple[str, ...] = ()
-    undo: tuple[str, ...] = ()
+    breakpoints: tuple[str, ...] = ()  # steps before which the workflow stops
+    undo: tuple[str, ...] = ()  # the steps to undo, in this order
 
 
 _read_marks = msgspec.json.Decoder(Marks).decode
@@ -122,15 +123,15 @@ class StoredWorkflow(Struct, frozen=True, kw_only=True):
     due_at: Instant
     queued_at: Instant
     began_at: Instant
-    until: Instant | None
+    until: Instant | None  # the deadline: a workflow that has not ended then fails
     state: str
-    stops: frozenset[str]
-    wake_at: Instant | None
-    secret: bytes = b""  # of callback URLs; read only for workflows with callbacks, and not stored with them
+    stops: frozenset[str]  # steps whose executions are still to be stopped; ALL for all steps
+    wake_at: Instant | None  # when the server must act next: begin it, stop steps, or check `until`
+    secret: bytes = b""  # signs the URLs of callbacks; read only for workflows with callbacks, never written to the row
 
     @property
     def place(self) -> tuple[UUID, int]:
-        """Return its key: the parcel and the item of its execution."""
+        """Return the key of its row: the parcel and the item of its execution."""
         return parcel_of(self.flow.execution), index_of(self.flow.execution)
 
     @property
@@ -200,7 +201,7 @@ def _text(value: object) -> str:
 
 
 def put_flows(flows: Iterable[StoredWorkflow]) -> Insert:
-    """Insert new workflows with their pins."""
+    """Return the Insert of new workflows, with the job versions that their steps run (`pins`)."""
     columns: Columns = (*FLOWS, ("pins", "text"))
     return Insert(
         "flows", columns, [(*_fixed_values(held), *_state_values(held), _text(held.flow.pins)) for held in flows]
@@ -208,20 +209,21 @@ def put_flows(flows: Iterable[StoredWorkflow]) -> Insert:
 
 
 def pins_of(place: "Place") -> Script[dict[str, Pin]]:
-    """Return the job versions that the steps of a workflow run, as chosen when it began."""
+    """Return the job versions that the steps of a workflow run; they were chosen when it began."""
     rows = yield Fetch(PINS, place)
     return _read_pins(rows[0][0])
 
 
 def set_flows(flows: Iterable[StoredWorkflow]) -> ForEach:
-    """Update workflows to their present state."""
+    """Return the statement that writes the state of workflows to their rows."""
     return ForEach(SET_FLOWS, (*ITEM, *STATE_COLUMNS), [(*held.place, *_state_values(held)) for held in flows])
 
 
 def _step_values(row: StepRow) -> tuple[Any, ...]:
-    """Return the columns of a step that change.
+    """Return the values of a step's columns that change.
 
-    A large result is stored only with the child; a result that a rerun took over has no child and is stored here.
+    A large result is not among them, because it is stored with the child. But a result that a rerun took over has no
+    child in the new workflow, so it is stored here whatever its size.
     """
     is_large = row.result is not None and len(row.result) > MAX_INLINE_RESULT
     result = None if is_large and (row.execution is not None or row.total) else row.result
@@ -236,7 +238,7 @@ Place = tuple[UUID, int]
 
 
 def put_steps(steps: Iterable[tuple[Place, StepRow, Pin | None]]) -> Insert:
-    """Insert new steps with the job versions that they run."""
+    """Return the Insert of new steps, with the job versions that they run."""
     rows = [
         (*place, row.step, *((None, None) if pin is None else (pin.job, pin.version)), *_step_values(row))
         for place, row, pin in steps
@@ -245,7 +247,10 @@ def put_steps(steps: Iterable[tuple[Place, StepRow, Pin | None]]) -> Insert:
 
 
 def set_steps(steps: Iterable[tuple[Place, StepRow, bool]]) -> ForEach:
-    """Update steps to their present state; a result that was not read stays as it is."""
+    """Return the statement that writes the state of steps to their rows.
+
+    Each step has a flag: True if its result is known. Otherwise the stored result is not changed.
+    """
     return ForEach(
         SET_STEPS, SET_COLUMNS, [(*place, row.step, *_step_values(row), known) for place, row, known in steps]
     )
@@ -263,7 +268,7 @@ def flows_of(executions: Collection[UUID]) -> Script[dict[UUID, StoredWorkflow]]
 def steps_of(
     wanted: Sequence[tuple[UUID, int, str, bool]],
 ) -> Script[dict[tuple[Place, str], tuple[StepRow, Pin | None]]]:
-    """Read steps by their workflow and name."""
+    """Read steps by the place of their workflow and their name; the flag of each says whether to read its result."""
     rows = yield ForEach(OF_STEPS, WANTED, wanted)
     return {((row[0], row[1]), row[2]): read_step(row) for row in rows}
 
@@ -272,7 +277,7 @@ Pinned = tuple[StepRow, Pin | None]  # a step, and the job version that it runs
 
 
 def some_steps(statement: Statement, places: Collection[Place]) -> Script[dict[Place, list[Pinned]]]:
-    """Read the steps of workflows that a statement selects."""
+    """Read those steps of the workflows at `places` that the statement selects."""
     found: dict[Place, list[Pinned]] = {place: [] for place in places}
     for row in (yield ForEach(statement, ITEM, sorted(places))):
         found[row[0], row[1]].append(read_step(row))

@@ -1,7 +1,7 @@
 """Starting steps: creating the executions of steps in parcels.
 
-Nothing is locked here. Executions with keys are stored on `waiting`, due now, and the promoter brings them to the gates
-of their keys.
+These scripts lock nothing. In particular, they do not lock the keys of limits and sequences: executions with such keys
+are stored on `waiting`, due now, and the promoter then admits them to the queue or lets them wait.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -40,16 +40,19 @@ FANNED: shelves.Columns = (*STEP, ("child", "uuid"), ("count", "int"), ("taken",
 
 
 class NewChildren(Struct):
-    """Children that were created, and steps that could not begin."""
+    """Children that were created but are not written yet, and steps that could not begin."""
 
-    parcels: list[tuple[Parcel, int]] = []
-    paused: set[UUID] = set()  # workflows whose children wait until they are resumed
-    fanned: list[tuple[UUID, int, str, UUID, int, bool]] = []
-    refused: list[tuple[WorkflowRun, StepEnd]] = []
+    parcels: list[tuple[Parcel, int]] = []  # each with the rank lead of its executions
+    paused: set[UUID] = set()  # workflows whose children wait until the workflow is resumed
+    fanned: list[tuple[UUID, int, str, UUID, int, bool]] = []  # rows of `flow_parcels`: the parcels of foreach steps
+    refused: list[tuple[WorkflowRun, StepEnd]] = []  # steps that could not begin, each with its failure
 
 
 def begin_steps(runs: Collection[WorkflowRun], terms: StepTerms, new_id: NewId, now: Instant) -> Script[NewChildren]:
-    """Create the children of all steps that are to start; the caller writes them."""
+    """Create the children of all steps that are to start.
+
+    They are only collected in memory: the caller stores them by the changes that `changes_of` returns.
+    """
     wanted = [(run, start) for run in runs for start in run.starts]
     begun = NewChildren()
     if not wanted:
@@ -63,7 +66,7 @@ def begin_steps(runs: Collection[WorkflowRun], terms: StepTerms, new_id: NewId, 
         try:
             target = _target(run, start, terms.targets)
             asked = _asked(run, start, target, lead, now, taken.within)
-        except Exception as error:  # an invalid step fails itself, never the report that started it
+        except Exception as error:  # only the invalid step fails, never the report of the step before it
             begun.refused.append((run, _refused(start, error)))
             continue
         if start.foreach:
@@ -78,14 +81,17 @@ def begin_steps(runs: Collection[WorkflowRun], terms: StepTerms, new_id: NewId, 
 
 
 def _taken(run: WorkflowRun, start: Start, targets: Mapping[Pin, Target]) -> Script[Takeover]:
-    """Return the parts of a starting step that a rerun takes over."""
+    """Return the parts of a starting step that a rerun takes over from the workflow that it repeats."""
     pin = run.pins.get(start.step)
     target = None if pin is None else targets.get(pin)
     return NOTHING_TAKEN if target is None else (yield from takeover_of(run, start, type(target.spec.task)))
 
 
 def _without(taken: Takeover, run: WorkflowRun, start: Start, begun: NewChildren) -> Start:
-    """Return the start of a foreach without the items that a rerun takes over; their results stay in place."""
+    """Return the start of a foreach without the items that a rerun takes over.
+
+    The results of these items stay in their old parcels; `begun` collects references to these parcels.
+    """
     run.take_over(start.step, len(taken.places))
     begun.fanned += [(*run.stored.place, start.step, parcel, count, True) for parcel, count in taken.parcels]
     places = [at for at in range(len(start.items)) if at not in taken.places]
@@ -93,7 +99,10 @@ def _without(taken: Takeover, run: WorkflowRun, start: Start, begun: NewChildren
 
 
 def changes_of(begun: NewChildren, now: Instant, done: Consequences) -> list[Change]:
-    """Return the changes that store new children; `done` collects their lanes and due times."""
+    """Return the changes that store new children, and record in `done` their parcels, lanes and due times.
+
+    If `done.keeps_newborn` is set, children that may run at once are added to `done.newborn` and not queued.
+    """
     if not begun.parcels:
         return []
     ready, later = assign_shelves(begun.parcels, now)
@@ -116,14 +125,18 @@ def changes_of(begun: NewChildren, now: Instant, done: Consequences) -> list[Cha
 
 
 def gate_of(flow: UUID) -> str:
-    """Return the gate of the steps of a paused workflow."""
+    """Return the name of the gate at which the steps of a paused workflow wait."""
     return f"flow:{flow}"
 
 
 def _held_back(
     ready: Sequence[QueuedSlice], later: Sequence[WaitingSlice], begun: NewChildren
 ) -> tuple[list[QueuedSlice], list[WaitingSlice]]:  # fmt: skip
-    """Let new runs of loops in paused workflows wait at the gate, as if the pause had come after them."""
+    """Move new children of paused workflows from `ready` and `later` to the gate of their workflow.
+
+    A paused workflow starts no step, but a loop that has begun starts its next run. This run waits like children that
+    had not begun when the workflow was paused.
+    """
     gates = {
         parcel.id: gate_of(parent)
         for parcel, _ in begun.parcels
@@ -137,7 +150,7 @@ def _held_back(
 
 
 def paused(s: Slice, gate: str) -> WaitingSlice:
-    """Return a slice that has not begun as one that waits until its workflow is resumed."""
+    """Return a waiting slice that replaces a slice that has not begun, until its workflow is resumed."""
     return WaitingSlice(
         parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, width=s.width,
         flags=s.flags, reason="paused", gate=gate,
@@ -149,14 +162,17 @@ def _target(run: WorkflowRun, start: Start, targets: Mapping[Pin, Target]) -> Ta
     pin = run.pins.get(start.step)
     target = None if pin is None else targets.get(pin)
     if target is None:
-        raise BadInput(f'The job that the step "{start.step}" runs is not there.', "Change the workflow.")
+        raise BadInput(f'The job that the step "{start.step}" runs does not exist.', "Change the workflow.")
     if target.state == "deleted" and not is_owned(target.name):
         raise BadInput(f'The job "{target.name}" was deleted.', "Restore it, or change the workflow.")
     return target
 
 
 def is_owned(name: str) -> bool:
-    """Tell whether a job is part of a workflow's definition: it is deleted with it, but steps may still run it."""
+    """Tell whether a job is defined inside a workflow.
+
+    Such a job is deleted with the workflow's definition, but workflows under way may still run it.
+    """
     return "/" in name
 
 
@@ -170,7 +186,11 @@ def _refused(start: Start, error: Exception) -> StepEnd:
 def _asked(
     run: WorkflowRun, start: Start, target: Target, lead: Lead, now: Instant, within: Mapping[int, Rerun]
 ) -> list[NewExecution]:
-    """Return the executions of a step: one, or one that represents all items, or one per item if they differ."""
+    """Return the executions of a step: one, or for a foreach one for each item.
+
+    If the items of a foreach differ only by their params, only the first execution is returned as a sample of all.
+    `within` has the reruns of nested workflows, by index of the item.
+    """
     held = run.stored
     extra = structs.replace(held.extra, step=start.step, rerun=None, retry_of=None)
     fits = checker_of(target.spec, "params")
@@ -195,7 +215,7 @@ def _asked(
 
 
 def _differ(target: Target, lead: Lead) -> bool:
-    """Tell whether executions of a job may have other keys or lanes, depending on their params."""
+    """Tell whether the keys or the lane of a job's execution may depend on its params."""
     spec, policy = target.spec, lead.policy(target.queue)
     templates = [*(limit.key for limit in spec.limits), spec.sequence]
     by_param = isinstance(policy, FairPolicy) and policy.by not in ("job", "caller")
@@ -204,7 +224,7 @@ def _differ(target: Target, lead: Lead) -> bool:
 
 
 def _envelope(run: WorkflowRun, start: Start, one: NewExecution) -> Envelope:
-    """Return the envelope of a child, with its parent and the limit of its foreach."""
+    """Return the envelope of a child, completed by its parent and by the concurrency limit or order of its foreach."""
     envelope = one.envelope
     keys = structs.replace(keys_of(envelope.keys), child=True)
     if start.ordered and keys.sequence is None:
@@ -226,7 +246,10 @@ def _fan_out(
     now: Instant,
     begun: NewChildren,
 ) -> Script[None]:
-    """Put the children of a foreach into as few parcels as possible."""
+    """Create the children of a foreach, in as few parcels as possible.
+
+    `asked` has one execution for each item, or one sample if the items differ only by their params.
+    """
     asked = yield from assign_share_lanes(asked, now)
     if start.places is not None or len(asked) == len(start.items):
         _, parcels = place(asked, {}, new_id, now)
@@ -238,7 +261,10 @@ def _fan_out(
 
 
 def _lots(items: Sequence[bytes], like: NewExecution, new_id: NewId, now: Instant) -> Iterator[tuple[Parcel, int]]:
-    """Yield parcels of items with the same envelope; each has the index of its first item."""
+    """Yield parcels of items with the same envelope, each with its rank lead.
+
+    The extra of a parcel has the index of its first item among all items of the foreach.
+    """
     envelope = like.envelope if like.envelope.due_at else structs.replace(like.envelope, due_at=now)
     at = 0
     for count in loads(map(len, items)):
@@ -250,7 +276,7 @@ def _lots(items: Sequence[bytes], like: NewExecution, new_id: NewId, now: Instan
 def _lay(
     single: Sequence[tuple[WorkflowRun, Start, NewExecution]], new_id: NewId, now: Instant, begun: NewChildren
 ) -> Script[None]:
-    """Put single children into parcels; children of one workflow with the same envelope share a parcel."""
+    """Create the children of other steps than foreach; those of one workflow with equal envelopes share a parcel."""
     if not single:
         return
     asked = yield from assign_share_lanes([one for _, _, one in single], now)

@@ -1,8 +1,10 @@
-"""Terms of steps: the job that a step runs, its rank in the queue, and whether its lane is open.
+"""Terms of a step: the data that its start needs, which are the job that it runs, the policy of the queue and whether
+the lane is open.
 
-They are read together with the rows that a workflow's next decision needs, so that a following step needs no further
-statement. Missing terms are read separately. As in a claim, an open lane stays open until the commit: a transaction
-that adds a hold or a limit waits for transactions that have read the lane.
+They are read by the same statement as the rows that a workflow's next decision needs, so that the start of the next
+step needs no further statement. Terms that are missing are read separately. A lane that was read as open stays open
+until the commit, as in a claim, because the statement locks rows: a transaction that adds a hold or a limit waits for
+it.
 """
 
 from collections.abc import Collection
@@ -38,7 +40,7 @@ PIN: Columns = (("job", "uuid"), ("version", "int"), ("at", "bigint"))
 
 
 class StepTerms:
-    """The terms that one transaction has read."""
+    """The terms of steps that one transaction has read."""
 
     def __init__(self) -> None:
         self.targets: dict[Pin, Target] = {}
@@ -46,7 +48,10 @@ class StepTerms:
         self._policies: dict[int, Policy] = {}
 
     def learn(self, row: Row) -> None:
-        """Add terms that were read with other rows; the terms of a job with a rollout are read by `look_up`."""
+        """Add terms from the columns `COLUMNS` of a row.
+
+        A job with a rollout is left out, because its terms need a further statement; `look_up` reads them.
+        """
         if row[0] is not None and row[ROLLOUT] is None:
             self._take(row, {})
 
@@ -63,7 +68,7 @@ class StepTerms:
             self._take(row, since)
 
     def lead(self, now: Instant) -> Script[Lead]:
-        """Return the lead of ranks over their arrival time, by the policies of the queues."""
+        """Return the function that computes rank leads (arrival time less rank) by the policies of the queues."""
         policies, learned = self._policies, dict[UUID, Micros]()
         if any(isinstance(order_within(policy), ShortestPolicy) for policy in policies.values()):
             learned = yield from expected_of({pin.job for pin in self.targets}, now)
@@ -82,5 +87,5 @@ class StepTerms:
 
 @lru_cache(maxsize=1024)
 def _read_spec(text: str) -> Spec:
-    """Decode a spec; thousands of steps run only a few jobs, so the results are cached."""
+    """Decode a spec; the results are cached, because thousands of steps run only a few jobs."""
     return msgspec.json.decode(text, type=Spec)

@@ -1,8 +1,9 @@
-"""Waits of workflow steps: stored when a step begins to wait, and deleted when the wait is over.
+"""Waits of workflow steps for signals, callbacks, events and approvals.
 
-Signals that arrived earlier are taken at once. The transaction that stores an event also stores it beside each
-listening step, without a lock on the workflow. Later, the transaction that advances due workflows decides about these
-events.
+A wait is stored when a step begins to wait, and deleted when the wait is over. A step that waits for a signal which has
+arrived already receives it at once. The transaction that stores an event also adds a row to `flow_news` for each step
+that waits for an event of this name; it does not lock the workflows. Later, the transaction that advances due workflows
+checks whether these events end the waits.
 """
 
 from collections.abc import Iterable, Sequence
@@ -70,7 +71,10 @@ _read_wait = msgspec.json.Decoder(Wait).decode
 
 
 def begin(run: WorkflowRun, awaits: Sequence[StepWait], moves: Deferred, now: Instant) -> Script[list[StepEnd]]:
-    """Store the waits of steps; return the steps that end at once because their signal has arrived already."""
+    """Store the waits of steps; return the steps that end at once because their signal has arrived already.
+
+    A `Sleep` has no row of its own: it is over at the `wake_at` of the step's row.
+    """
     place, rows, ended = run.stored.place, [], list[StepEnd]()
     for one in awaits:
         if isinstance(one.wait, Sleep):
@@ -89,7 +93,7 @@ def begin(run: WorkflowRun, awaits: Sequence[StepWait], moves: Deferred, now: In
 
 
 def drop_ended(run: WorkflowRun) -> list[Change]:
-    """Return the changes that delete waits that are over."""
+    """Return the changes that delete the waits of steps that have ended."""
     over = [
         (*run.stored.place, step)
         for step, state in run.new_states.items()
@@ -112,7 +116,7 @@ def waits_of(place: tuple[UUID, int]) -> Script[list[tuple[str, str, str, Wait]]
 def record_events(
     namespace: int, events: Iterable[tuple[UUID, str, dict[str, Any]]], now: Instant
 ) -> Script[bool]:  # fmt: skip
-    """Store events beside the steps that listen to their names; return whether there are such steps."""
+    """Store events for the steps that wait for an event of the same name; return whether there are such steps."""
     named: dict[str, list[tuple[UUID, dict[str, Any]]]] = {}
     for event, name, payload in events:
         named.setdefault(name, []).append((event, payload))
@@ -129,12 +133,15 @@ def record_events(
 
 
 def with_events(limit: int) -> Script[list[UUID]]:
-    """Return workflows with events that are not decided yet."""
+    """Return workflows for whose steps events are stored that were not checked yet."""
     return [row[0] for row in (yield Fetch(FLOWS_WITH_NEWS, (limit,)))]
 
 
 def ended_by_events(run: WorkflowRun, moves: Deferred) -> Script[list[StepEnd]]:
-    """Return the steps of a workflow whose waits were ended by events; delete all its stored events."""
+    """Check the events that are stored for a workflow, and delete them; return the steps whose waits they end.
+
+    A step receives the oldest event that passes its filter.
+    """
     place = run.stored.place
     rows = sorted((yield Fetch(NEWS_OF, place)), key=lambda row: row[:2])
     ended: dict[str, StepEnd] = {}
@@ -150,7 +157,10 @@ def ended_by_events(run: WorkflowRun, moves: Deferred) -> Script[list[StepEnd]]:
 
 
 def remind(limit: int, now: Instant, done: Consequences) -> Script[None]:
-    """Send reminders of open approvals: announce their steps as waiting again, and set the next reminder."""
+    """Send the reminders of open approvals that are due.
+
+    The reminder is an event that says again that the step is waiting. Also set the time of the next reminder.
+    """
     rows = yield Fetch(REMIND, (now, limit))
     again = []
     for parcel, item, step, wait, execution, job, namespace in rows:

@@ -1,7 +1,7 @@
-"""A workflow inside one transaction: the rows that its decisions read, and their changes.
+"""A workflow inside one transaction: the rows that its decisions have read, and the changes that they made.
 
-All changes are collected here until they are written. So the decisions of one transaction build on each other, and each
-row is written once. The lock of the root is taken before the first row is read.
+The changes are collected in a `WorkflowRun` and written at the end. So later decisions of the transaction see the
+changes of earlier ones, and each row is written once. The root of the workflow is locked before its first row is read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -51,7 +51,7 @@ def digest_of(workflow: Workflow) -> str:
 
 
 def plan_by(digest: str, workflow: Workflow) -> Plan:
-    """Return a graph prepared for decisions; it is compiled once."""
+    """Return the plan of a graph, which decisions need; it is compiled once and then cached by the digest."""
     plan = _PLANS.get(digest)
     if plan is None:
         plan = _PLANS[digest] = plan_of(workflow)
@@ -61,7 +61,10 @@ def plan_by(digest: str, workflow: Workflow) -> Plan:
 
 
 def plans_of(wanted: Iterable[tuple[str, UUID, int]]) -> Script[dict[str, Plan]]:
-    """Return graphs by their digests; a graph that is not cached is read from the given job and version."""
+    """Return plans by their digests; each of `wanted` is a digest with the job and version that have this graph.
+
+    The definition is read only if the plan is not cached.
+    """
     asked = {digest: (job, version) for digest, job, version in wanted}
     found = {digest: plan for digest in asked if (plan := _PLANS.get(digest)) is not None}
     missing = sorted({version for digest, version in asked.items() if digest not in found})
@@ -80,13 +83,13 @@ SECRET = Statement("callback_secret", f"SELECT value FROM store WHERE key = '{SE
 
 
 def secret() -> Script[bytes]:
-    """Return the store's secret for the URLs of callbacks; empty until a server has created it."""
+    """Return the store's secret that signs the URLs of callbacks; empty until a server has created it."""
     rows = yield Fetch(SECRET)
     return bytes.fromhex(rows[0][0]) if rows else b""
 
 
 def keep_secret(fresh: str) -> Script[bytes]:
-    """Return the store's secret for the URLs of callbacks; store the given one if there is none."""
+    """Return the store's secret that signs the URLs of callbacks; if there is none, store `fresh` (hexadecimal)."""
     known = yield from secret()
     if known:
         return known
@@ -95,7 +98,7 @@ def keep_secret(fresh: str) -> Script[bytes]:
 
 
 def with_secrets(runs: Iterable["WorkflowRun"]) -> Script[None]:
-    """Give workflows with callbacks the secret from which their URLs are made."""
+    """Give workflows that have callbacks the secret that signs the URLs of callbacks."""
     calling = [run for run in runs if run.plan.callbacks and not run.stored.secret]
     if calling:
         known = yield from secret()
@@ -104,7 +107,7 @@ def with_secrets(runs: Iterable["WorkflowRun"]) -> Script[None]:
 
 
 class WorkflowRun:
-    """A workflow in its present state, with the changes that are not written yet."""
+    """A workflow in the state that decisions of this transaction have given it, with the changes not written yet."""
 
     def __init__(self, held: StoredWorkflow, plan: Plan, *, is_new: bool = False) -> None:
         self.stored, self.plan = held, plan
@@ -115,18 +118,18 @@ class WorkflowRun:
         self.stops: set[str] = set(held.stops)
         self.starts: list[Start] = []
         self.awaits: list[StepWait] = []
-        self.new_states: dict[str, str] = {}  # of steps whose state changed, for events
+        self.new_states: dict[str, str] = {}  # by step, for steps whose state changed; they become events
         self.end: FlowEnd | None = None
         self.is_over = held.state == ENDED
-        self.is_opening = held.state == OPENING  # it is to begin, and has no steps yet
+        self.is_opening = held.state == OPENING  # it has left the queue, but has no steps yet
         self._is_new = is_new
-        self._known: set[str] = set()  # steps whose results were read, or set here
-        self._changed: set[str] = set()
-        self._fresh: set[str] = set()
-        self._pinned = is_new  # whether all pins are known
+        self._known: set[str] = set()  # steps whose results were read, or set in this transaction
+        self._changed: set[str] = set()  # steps with changes that are not written yet
+        self._fresh: set[str] = set()  # of these, the steps that have no row yet
+        self._pinned = is_new  # whether the job versions of all steps are known
 
     def learn(self, rows: Iterable[tuple[StepRow, Pin | None]], *, results: bool = False) -> None:
-        """Add stored steps; a step that is known already is newer and stays."""
+        """Add rows of steps that were read from the store; a row that this object has already is newer and stays."""
         for row, pin in rows:
             if row.step not in self.rows:
                 self.rows[row.step], self.pins[row.step] = row, pin
@@ -134,7 +137,7 @@ class WorkflowRun:
                     self._known.add(row.step)
 
     def _answer(self, ask: RowRequest, moves: Deferred) -> Script[Answer]:
-        """Return the rows that a decision asks for; steps that do not exist yet are left out."""
+        """Return the rows that a decision requests; steps that have no row yet are left out."""
         lacking = {name for name in ask.rows | ask.items if name not in self.rows}
         lacking |= {name for name in ask.results if name not in self._known}
         if lacking and not self._is_new:
@@ -160,10 +163,10 @@ class WorkflowRun:
     def decide(
         self, deciding: Deciding[Decisions], moves: Deferred, now: Instant, news: Sequence[StepEnd] = ()
     ) -> Script[None]:
-        """Make a decision and apply it. If the decision raises an error, fail the workflow, and nothing else.
+        """Make a decision and apply it. If the decision raises an error, only the workflow fails, not the transaction.
 
-        The `news` are the ended steps that caused the decision. They are not reported again, so they are recorded even
-        if the decision fails.
+        `news` has the ended steps that caused the decision. They are not reported again, so they are recorded even if
+        the decision raises an error.
         """
         try:
             decisions = yield from self.ask(deciding, moves)
@@ -173,7 +176,7 @@ class WorkflowRun:
         yield from self._take(decisions, moves, now)
 
     def ask(self, deciding: Deciding[T], moves: Deferred) -> Script[T]:
-        """Answer the requests of a decision for rows until it is made."""
+        """Send a decision the rows that it requests, until it returns its result; return this result."""
         answer: Answer | None = None
         while True:
             try:
@@ -186,7 +189,7 @@ class WorkflowRun:
             answer = yield from self._answer(ask, moves)
 
     def _fail(self, failure: Failure, news: Sequence[StepEnd], moves: Deferred, now: Instant) -> Script[None]:
-        """Fail the workflow and record the ended steps; if even that raises an error, end the workflow at once."""
+        """Fail the workflow and record the ended steps in `news`; if that raises an error, too, end it at once."""
         about = self.stored.about
         try:
             failing = yield from self.ask(decide.fail(self.plan, self.flow, about, failure, "fault", now), moves)
@@ -200,7 +203,7 @@ class WorkflowRun:
 
     def _take(self, decisions: Decisions, moves: Deferred, now: Instant) -> Script[None]:
         if decisions.flow.phase != self.flow.phase:
-            self.stops.discard(ALL)  # all steps have ended: the next phase begins
+            self.stops.discard(ALL)  # a phase changes only when all its steps have ended: none is left to stop
         if decisions.rest is not None:
             yield from self._end_rest(decisions, moves, now)
         self.flow = decisions.flow
@@ -214,10 +217,10 @@ class WorkflowRun:
         self.stops |= {ALL} if decisions.stop else set(decisions.cancel)
         if decisions.end is not None:
             self.end, self.is_over = decisions.end, True
-            self.stops.discard(ALL)  # executions of steps that a user ended are still to be stopped
+            self.stops.discard(ALL)  # steps stay listed by name if a user ended them while their executions run
 
     def _end_rest(self, decisions: Decisions, moves: Deferred, now: Instant) -> Script[None]:
-        """End all steps that have not begun, by one statement, whatever their number."""
+        """End all steps that have not begun by one statement, without reading them."""
         rest = decisions.rest
         assert rest is not None
         yield from moves.make(*self.changes())
@@ -246,12 +249,12 @@ class WorkflowRun:
         self._put(step, structs.replace(self.rows[step], execution=execution), fresh=step in self._fresh)
 
     def take_over(self, step: str, count: int) -> None:
-        """Record the number of items of a foreach that this rerun takes over."""
+        """Record the number of items of a foreach whose results this rerun takes over."""
         row = structs.replace(self.rows[step], ok=count, taken=count)
         self._put(step, row, fresh=step in self._fresh)
 
     def present_row(self, now: Instant) -> StoredWorkflow:
-        """Return the workflow as it is to be written."""
+        """Return the workflow's row with all changes, as it is to be written."""
         in_time = self.flow.phase == "main" and self.flow.verdict == "success"
         wake_at = now if self.stops or self.is_opening else self.stored.until if in_time else None
         return structs.replace(
@@ -263,7 +266,10 @@ class WorkflowRun:
         )
 
     def changes(self, now: Instant = 0) -> list[Change]:
-        """Return the pending changes of steps, and with an instant also of the workflow; they are pending no longer."""
+        """Return the changes of steps that were not returned before; with `now`, also the change of the workflow's row.
+
+        The caller writes them.
+        """
         fresh = [(self.place, self.rows[name], self.pins.get(name)) for name in sorted(self._fresh)]
         known = sorted(self._changed - self._fresh)
         changed = [(self.place, self.rows[name], name in self._known) for name in known]
@@ -281,7 +287,10 @@ class WorkflowRun:
 
 
 class _Fault(Exception):
-    """A decision raised an error. This is a bug of Horae, which must not fail the report that caused the decision."""
+    """An error that a decision raised.
+
+    It is a bug of Horae, and must not fail the transaction of the report that caused the decision.
+    """
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))

@@ -1,1 +1,1 @@
-"""Transactions of jobs that run after others: joins, arrivals and starts."""
+"""Scripts for jobs that start after executions of other jobs have ended."""

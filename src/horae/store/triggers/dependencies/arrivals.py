@@ -1,7 +1,8 @@
-"""Arrivals: the transaction that ends an execution reports it to the jobs that depend on its job.
+"""Arrivals: the transaction that ends an execution reports this to the jobs that depend on its job.
 
-Everything that ends executions calls `arrive` with them. No start is decided by reading another execution's shelf: two
-upstreams that end at the same time would each see the other unfinished.
+Every script that ends executions calls `arrive` with them. It records each end in joins, under the lock of the
+dependent. It does not look up whether executions of other upstreams have ended: if two upstreams end at the same time,
+each transaction would see the other execution as unfinished, and none would start the dependent.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -47,14 +48,14 @@ class EndedItems(Struct, frozen=True):
 
 
 class Arrivals(Struct):
-    """The ended executions of one upstream: those with a data interval by their interval, and those without one."""
+    """The ended executions of one upstream."""
 
-    intervals: dict[Interval, Ends] = {}
-    plain: Ends = {}
+    intervals: dict[Interval, Ends] = {}  # of executions with a data interval, by the interval
+    plain: Ends = {}  # of executions without a data interval
 
 
 def arrive(ended: Sequence[EndedItems], new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
-    """Report ended executions to their dependents, and start dependents that now have all they need."""
+    """Report ended executions to the dependents of their jobs, and start dependents whose dependencies are met now."""
     rows = yield ForEach(DEPENDENTS, (("job", "uuid"),), [(job,) for job in sorted({one.job for one in ended})])
     if not rows:
         return
@@ -72,7 +73,7 @@ def arrive(ended: Sequence[EndedItems], new_id: NewId, now: Instant, done: Conse
 
 
 def _arrivals(ended: Sequence[EndedItems]) -> Script[dict[UUID, Arrivals]]:
-    """Group ended executions by upstream, without executions that were submitted not to propagate to dependents."""
+    """Group ended executions by their job, without those that were submitted with the option to start no dependents."""
     rows = yield ForEach(EXTRAS, (("parcel", "uuid"),), [(parcel,) for parcel in sorted({one.parcel for one in ended})])
     extras: dict[UUID, bytes | None] = {row[0]: row[1] for row in rows}
     found: dict[UUID, Arrivals] = {}
@@ -86,7 +87,11 @@ def _arrivals(ended: Sequence[EndedItems]) -> Script[dict[UUID, Arrivals]]:
 
 
 def _bring(dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], now: Instant) -> Script[set[joins.Key]]:
-    """Add ends with an interval to all joins for that interval, and ends that met a condition to joins without one."""
+    """Add ends of executions with a data interval as parts to joins; create a join for the interval if there is none.
+
+    Joins for the same interval get every end. Joins without an interval get only ends that meet the condition.
+    Return the keys of the changed joins.
+    """
     brought: dict[tuple[UUID, Instant], list[JoinPart]] = {}
     own: dict[joins.Key, Join] = {}
     for d in dependents.values():
@@ -107,8 +112,9 @@ def _bring(dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], no
 
 
 def _part(upstream: UUID, ends: Ends, condition: Condition) -> JoinPart:
-    """Return the part that an upstream adds to a join: of several ends the newest that meets the condition,
-    else any.
+    """Return the part that an upstream adds to a join, from its ends for the same interval.
+
+    It is an end that meets the condition, if there is one, otherwise an end that does not.
     """
     state = next((state for state in ends if meets(condition, state)), next(iter(ends)))
     return JoinPart(upstream=upstream, met=meets(condition, state), state=state, execution=ends[state][-1])
@@ -118,7 +124,7 @@ NewParts = dict[tuple[joins.Key, UUID], JoinPart]
 
 
 def _fill(dependents: dict[UUID, Dependent], made: Collection[joins.Key], known: NewParts) -> Script[NewParts]:
-    """Fill new joins with the unused successes of upstreams without intervals."""
+    """Return parts for new joins from the unused successes of upstreams whose executions have no data intervals."""
     stocked = {key[0] for key in made if any(need.unused for need in dependents[key[0]].needs.values())}
     if not stocked:
         return {}
@@ -132,13 +138,17 @@ def _fill(dependents: dict[UUID, Dependent], made: Collection[joins.Key], known:
 
 
 def used(upstream: UUID, need: Need) -> JoinPart:
-    """Use one of an upstream's unused successes as a part."""
+    """Return an unused success of an upstream as a part, and count it as used."""
     state = "failed" if need.condition == "failure" else "success"
     return JoinPart(upstream=upstream, met=True, state=state, execution=need.use())
 
 
 def _count(dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], now: Instant) -> Script[set[joins.Key]]:
-    """Add ends without an interval to joins that wait for them, the oldest first, and store the rest as unused."""
+    """Add ends of executions without a data interval as parts to joins that lack a part of this upstream.
+
+    Joins without an interval come first, then the oldest. Ends that no join needs are counted as unused. Return the
+    keys of the changed joins.
+    """
     plain = {
         (d.job, upstream): met
         for d in dependents.values()
@@ -165,9 +175,9 @@ def _met(ends: Ends, condition: Condition) -> list[tuple[str, UUID]]:
 
 
 def by_count(dependents: Iterable[Dependent]) -> list[DependentStart]:
-    """Return the starts of dependents without a schedule; each start uses one end of every upstream.
+    """Return the starts of dependents for which every upstream has an unused end; each start uses one end of each.
 
-    Dependents with a schedule save these ends for their own executions.
+    Dependents with a schedule are left out: their unused ends are kept for the executions that the schedule starts.
     """
     starts = []
     for d in dependents:
@@ -187,8 +197,10 @@ def settle(
     done: Consequences,
     more: Sequence[DependentStart] = (),
 ) -> Script[None]:
-    """Judge joins and do what follows. A join to be skipped is left to `check_due_joins`: its own dependents are
-    involved then, in a transaction that locks them in order.
+    """Judge joins, and start or release their executions; `more` has further executions to start.
+
+    A join to be skipped only becomes due, and `check_due_joins` skips it in another transaction. The reason: a skip is
+    reported to the dependents of the skipped job, whose locks must be taken together with those of the joins, in order.
     """
     starts, releases, skips = list(more), [], []
     for join, parts in (yield from joins.read(keys)):

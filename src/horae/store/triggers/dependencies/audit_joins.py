@@ -1,6 +1,8 @@
-"""Audit of joins: every complete join has started its dependent, and every execution that waits for jobs has a join.
+"""Audit of joins: it checks that every complete join has started its dependent, and that every execution that waits for
+other jobs has a join.
 
-Each check is one statement and so one snapshot: a join and its dependent's execution change in one transaction.
+Each check is one statement, so it reads one snapshot. This suffices because a transaction that changes a join changes
+the execution of its dependent, too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +25,8 @@ _UNMET = (
     " WHERE p.dependent = s.dependent AND p.step = s.step AND p.interval_start = s.interval_start"
     " AND p.upstream = d.upstream AND p.met))"
 )
-# A join whose execution was held is checked again before its deadline; a scheduled job without one waits for its fire.
+# Two kinds of complete joins are no findings. The execution was locked, so it is checked again, before the deadline. Or
+# the job has a schedule and there is no execution yet, because the schedule starts it.
 UNSTARTED = Statement(
     "audit_unstarted",
     "SELECT j.id AS job, j.name, s.interval_start, s.execution FROM joins s JOIN jobs j ON j.id = s.dependent"
@@ -55,7 +58,10 @@ WAKE = Statement(
 
 
 def audit_joins(now: Instant, patience: Micros | None = PATIENCE) -> Script[list[Finding]]:
-    """Return the findings on joins; with `patience` None, lateness is not a finding."""
+    """Return the findings on joins.
+
+    A join that was due for a check more than `patience` microseconds ago is a finding; with None, never.
+    """
     overdue = now - (patience or 0)
     found = [_unstarted(row) for row in (yield Fetch(UNSTARTED, (overdue, MOST)))]
     found += [_unused(row) for row in (yield Fetch(UNUSED, (MOST,)))]
@@ -67,11 +73,11 @@ def audit_joins(now: Instant, patience: Micros | None = PATIENCE) -> Script[list
 
 
 def _unstarted(row: Row) -> Finding:
-    return _finding(row, "unstarted", "every upstream has met its condition, and it was not started")
+    return _finding(row, "unstarted", "every upstream has met its condition, but the job was not started")
 
 
 def _forgotten(row: Row) -> Finding:
-    return _finding(row, "overdue", "it was to be looked at, and was not")
+    return _finding(row, "overdue", "its join is due for a check, but was not checked")
 
 
 def _finding(row: Row, kind: str, detail: str) -> Finding:
@@ -85,19 +91,22 @@ def _finding(row: Row, kind: str, detail: str) -> Finding:
 
 
 def _unused(row: Row) -> Finding:
-    detail = f'job "{row[1]}": each upstream has a success that was not used, and it was not started'
+    detail = f'job "{row[1]}": each upstream has a success that was not used, but the job was not started'
     return Finding(kind="unstarted", shelf="joins", parcel=UUID(int=0), lo=0, hi=1, detail=detail, job=row[0])
 
 
 def _unawaited(rows: Iterable[Row], awaited: set[UUID]) -> Iterator[Finding]:
     for parcel, lo, hi, job in rows:
         if any(execution_id(parcel, item) not in awaited for item in range(lo, hi)):
-            detail = "it waits for other jobs, and no join knows of it"
+            detail = "it waits for other jobs, but has no join"
             yield Finding(kind="gateless", shelf="waiting", parcel=parcel, lo=lo, hi=hi, detail=detail, job=job)
 
 
 def repair_joins(findings: Iterable[Finding], new_id: NewId, now: Instant) -> Script[int]:
-    """Start complete joins, and queue executions that no join knows. Return the number of jobs and slices."""
+    """Judge the joins of jobs in findings again, and let slices without a join wait no longer.
+
+    Return the number of jobs and slices.
+    """
     found = list(findings)
     jobs = sorted({f.job for f in found if f.shelf == "joins" and f.job is not None})
     for job in jobs:

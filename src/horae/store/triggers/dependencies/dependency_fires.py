@@ -1,6 +1,6 @@
-"""The ledger of dependents: their starts and skips by dependencies, with the instant and the interval.
+"""The ledger of dependents: it records when dependencies started a job, or caused it to be skipped.
 
-Such fires have no nominal instant. Each is recorded at the instant of its decision, and has an execution.
+Such fires have no nominal time, so each is recorded with the instant of its decision. Each has an execution.
 """
 
 from collections.abc import Iterable
@@ -27,13 +27,16 @@ DependencyDisposition = Literal["fired", "skipped-dependency"]
 
 
 def fired(starts: Iterable[tuple[UUID, Join | None, UUID]], now: Instant) -> Insert:
-    """Return rows of dependents that were started: the job, its join (None for a start by count) and the execution."""
+    """Return the Insert of rows for dependents that were started.
+
+    Each start has the job, the join and the execution; the join is None for a start by the number of ends (`by_count`).
+    """
     rows = [(now, execution, job, "fired", _why(join)) for job, join, execution in starts]
     return Insert("dependency_fires", COLUMNS, rows)
 
 
 def skipped(skips: Iterable[tuple[UUID, str, UUID]], now: Instant) -> Insert:
-    """Return rows of dependents that do not run: the job, the reason and the execution that records it."""
+    """Return the Insert of rows for dependents that were skipped: the job, the reason and the skipped execution."""
     rows = [(now, execution, job, "skipped-dependency", why[:MAX_REASON]) for job, why, execution in skips]
     return Insert("dependency_fires", COLUMNS, rows)
 
@@ -46,5 +49,5 @@ def _why(join: Join | None) -> str:
 
 
 def forget(before: Instant, most: int) -> Script[int]:
-    """Delete fires that were decided before an instant, and return their number."""
+    """Delete at most `most` rows of fires that were decided before an instant, and return their number."""
     return len((yield Fetch(OLD, (before, most))))

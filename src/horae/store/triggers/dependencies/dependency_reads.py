@@ -1,4 +1,4 @@
-"""Reads of dependencies for people: the upstreams of a job, the ones that are met, and the executions that wait."""
+"""Reads of dependencies for users: the upstreams of a job, its joins, and the joins of waiting executions."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -34,17 +34,20 @@ SCHEDULES = Statement(
 
 
 class Upstream(Struct, frozen=True):
-    """A job on which another depends."""
+    """A job on which another job depends."""
 
     job: UUID
     name: str
     state: str
     condition: Condition
-    unused: int
+    unused: int  # how often the condition was met by executions that have not started the dependent yet
 
 
 def without_common_schedule(jobs: Collection[UUID]) -> Script[list[UUID]]:
-    """Return those of these jobs that have schedules, if no schedule is common to all of them."""
+    """Return the jobs that have schedules, if these jobs have no schedule in common; otherwise return no jobs.
+
+    With fewer than two such jobs, return no jobs, either.
+    """
     schedules: dict[UUID, set[str]] = {}
     for job, definition in (yield Among(SCHEDULES, sorted(jobs))):
         schedules.setdefault(job, set()).add(definition)
@@ -52,13 +55,13 @@ def without_common_schedule(jobs: Collection[UUID]) -> Script[list[UUID]]:
 
 
 def of_job(job: UUID) -> Script[list[Upstream]]:
-    """Return the upstreams of a job by name."""
+    """Return the upstreams of a job in the order of their names."""
     rows = yield Fetch(OF_JOB, (job,))
     return [Upstream(*row) for row in rows]
 
 
 def newest(job: UUID, limit: int) -> Script[list[tuple[Join, Parts]]]:
-    """Return a job's joins with their parts, the newest first."""
+    """Return at most `limit` joins of a job with their parts, the newest first."""
     rows = yield Fetch(NEWEST, (job, limit))
     keys = [(row[0], row[1], row[2]) for row in rows]
     found = {join.key: (join, parts) for join, parts in (yield from joins.read(keys))}
@@ -66,7 +69,7 @@ def newest(job: UUID, limit: int) -> Script[list[tuple[Join, Parts]]]:
 
 
 def waiting(executions: Collection[tuple[UUID, UUID]]) -> Script[dict[UUID, tuple[Join, Parts]]]:
-    """Return the open joins of waiting executions, given as (job, execution), by execution."""
+    """Return the open join of each waiting execution, with its parts. `executions` has (job, execution)."""
     columns: Columns = (("dependent", "uuid"), ("execution", "uuid"))
     rows = yield ForEach(WAITING, columns, sorted(executions))
     found = yield from joins.read({(row[0], row[1], row[2]) for row in rows})

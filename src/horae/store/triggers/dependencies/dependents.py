@@ -1,6 +1,6 @@
-"""Dependents: the dependencies of jobs, and the lock under which their starts are decided.
+"""Dependents: jobs with dependencies, and the lock under which their starts are decided.
 
-Every dependent has one row in `dependents`. A transaction holds it while it adds an upstream's end, lets an execution
+Every dependent has one row in `dependents`. A transaction locks it before it adds an upstream's end, lets an execution
 wait, or changes the job's dependencies. So of two concurrent transactions the second sees the changes of the first.
 """
 
@@ -17,7 +17,7 @@ from horae.store.script import Among, Fetch, ForEach, Insert, Script, Statement
 
 
 def _live(kinds: Any) -> str:
-    """Return the condition that a job's trigger `g` is of these kinds and has not ended."""
+    """Return the SQL condition that a trigger `g` is of one of these kinds and has not ended."""
     likes = [f'g.definition LIKE \'{{"kind":"{kind.__struct_config__.tag}"%\'' for kind in get_args(kinds)]
     return f"g.state <> 'ended' AND ({' OR '.join(likes)})"
 
@@ -51,13 +51,13 @@ COLUMNS: Columns = (("job", "uuid"), ("upstream", "uuid"))
 
 
 class Need(Struct, kw_only=True):
-    """One dependency: its condition, and the number of times it was met without an interval and not used yet."""
+    """One dependency of a job on an upstream."""
 
     condition: Condition
-    unused: int = 0
-    execution: UUID = NOBODY  # the newest that met it
-    fresh: list[UUID] = []  # the executions that met it in this transaction
-    touched: bool = False
+    unused: int = 0  # executions without a data interval that met the condition and have started nothing yet
+    execution: UUID = NOBODY  # of the executions that met the condition before this transaction, the newest
+    fresh: list[UUID] = []  # the executions that met the condition in this transaction, oldest first
+    touched: bool = False  # whether the row must be written
 
     def add(self, executions: Sequence[UUID]) -> None:
         """Add executions that met the condition."""
@@ -66,7 +66,10 @@ class Need(Struct, kw_only=True):
         self.touched |= bool(executions)
 
     def use(self) -> UUID:
-        """Use one success and return its execution; of those before this transaction only the newest is known."""
+        """Count one success as used, the oldest first, and return its execution.
+
+        For successes from before this transaction, return the newest of them, because only its id is stored.
+        """
         older = self.unused > len(self.fresh)
         self.unused, self.touched = self.unused - 1, True
         if older:
@@ -88,8 +91,8 @@ class Dependent(Struct, kw_only=True):
     """A job with dependencies, read under its lock."""
 
     job: UUID
-    needs: dict[UUID, Need]
-    scheduled: bool
+    needs: dict[UUID, Need]  # by upstream
+    scheduled: bool  # whether the job also has a trigger that fires by the clock
 
     @property
     def needed(self) -> dict[UUID, Condition]:
@@ -102,13 +105,16 @@ def lock(jobs: Collection[UUID]) -> Script[None]:
 
 
 def lock_around(jobs: Collection[UUID]) -> Script[None]:
-    """Lock jobs and all jobs that depend on them, because the ends of the former are reported to the latter."""
+    """Lock jobs and all jobs that depend on them, because the ends of their executions are reported to these."""
     below = yield Among(BELOW, sorted(jobs))
     yield from lock({*jobs, *(row[0] for row in below)})
 
 
 def locked(jobs: Collection[UUID]) -> Script[dict[UUID, Dependent]]:
-    """Lock dependents, then read them: transactions that held the locks before have committed by then."""
+    """Lock dependents, then read them.
+
+    They are read by later statements, which see the changes of all transactions that held the locks before.
+    """
     ordered = sorted(jobs)
     yield from lock(ordered)
     rows = yield Among(NEEDED, ordered)
@@ -129,7 +135,7 @@ def sharing(jobs: Collection[UUID]) -> Script[dict[UUID, set[UUID]]]:
 
 
 def save_counts(dependents: Collection[Dependent]) -> Script[None]:
-    """Write the successes that were added and used."""
+    """Write the numbers of unused successes that have changed."""
     columns: Columns = (*COLUMNS, ("unused", "int"), ("execution", "uuid"))
     rows = [
         (d.job, upstream, need.unused, need.newest)
@@ -142,8 +148,9 @@ def save_counts(dependents: Collection[Dependent]) -> Script[None]:
 
 
 def define(job: UUID, wanted: Mapping[UUID, Condition]) -> Script[None]:
-    """Set the upstreams of a job. Unused successes of upstreams that stay are preserved, unless the
-    condition changes.
+    """Set the upstreams of a job, each with its condition.
+
+    The unused successes of an upstream are kept if it was an upstream before, with the same condition.
     """
     yield Insert("dependents", (("job", "uuid"),), [(job,)], conflict="ON CONFLICT DO NOTHING")
     yield from lock([job])

@@ -1,4 +1,4 @@
-"""Due joins: dependents that are skipped because an upstream failed, and executions that waited too long."""
+"""Due joins: an upstream failed, so the dependent is skipped, or an execution has waited too long for upstreams."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -39,30 +39,31 @@ NAMES = Statement("names_of_upstreams", "SELECT id, name FROM jobs WHERE id = AN
 
 
 class CheckedJoins(Struct):
-    """The result of a check of due joins: their number, and the executions that were started or ended."""
+    """The result of `check_due_joins`."""
 
-    joins: int = 0
+    joins: int = 0  # the number of due joins; at the limit there may be more
     started: Consequences = field(default_factory=Consequences)
-    over: list[tuple[EndedItems, int]] = []  # each with its namespace
-    freed: set[UUID] = set()  # parcels that released their keys
+    over: list[tuple[EndedItems, int]] = []  # ended executions, each with its namespace
+    freed: set[UUID] = set()  # parcels of these executions that had keys of limits or sequences
 
 
 class _Ending(Struct, frozen=True):
-    """A join that ends without a run, with its final state and the reason."""
+    """A join whose execution ends without having run."""
 
     join: Join
-    state: str
-    error: Failure
+    state: str  # the final state of the execution
+    error: Failure  # the reason
 
 
 def check_due_joins(limit: int, new_id: NewId, now: Instant) -> Script[CheckedJoins]:
-    """Check due joins: skip dependents of failed upstreams, and end executions that waited too long."""
+    """Check at most `limit` due joins: skip dependents of failed upstreams, and end executions that waited too long."""
     due = yield from joins.due(now, limit)
     if not due:
         return CheckedJoins()
     jobs = {join.dependent for join in due}
     below = yield ForEach(DEPENDENTS, (("job", "uuid"),), [(job,) for job in sorted(jobs)])
-    yield from dependents.lock(jobs | {row[0] for row in below})  # one lock order: ends are reported to those below
+    # The ends are reported to the jobs below, so their locks are needed, too: all are taken in one order.
+    yield from dependents.lock(jobs | {row[0] for row in below})
     found = yield from dependents.locked(jobs)
     read = yield from joins.read({j.key for j in due})
     current = [(join, parts) for join, parts in read if join.wake_at is not None]  # guard: join-looked-at-once
@@ -90,7 +91,7 @@ def check_due_joins(limit: int, new_id: NewId, now: Instant) -> Script[CheckedJo
 
 
 def check_with_effects(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Effects]]:
-    """Check due joins, and return their number and the effects that the server announces and counts."""
+    """Check due joins; return their number, and the effects for the server to publish as hints and to count."""
     checked = yield from check_due_joins(limit, new_id, now)
     effects = Effects()
     merge_started(effects, checked.started)
@@ -110,7 +111,7 @@ def _names(upstreams: set[UUID]) -> Script[dict[UUID, str]]:
 def _decide(
     join: Join, parts: Parts, d: Dependent, target: Target, names: Mapping[UUID, str], now: Instant
 ) -> "_Ending | bool":
-    """Return the ending of a join, or whether its execution goes on."""
+    """Return the ending of a join, or True if its execution is released, or False if it continues to wait."""
     verdict = judge(join, d.needed, parts, scheduled=d.scheduled)
     if verdict == "skip":
         return _Ending(join, SKIPPED, Failure(type="DependencyFailed", message=why_skipped(d.needed, parts, names)))
@@ -134,7 +135,11 @@ def _end(
     now: Instant,
     checked: CheckedJoins,
 ) -> Script[list[Join]]:
-    """End waiting executions. A job without a waiting execution gets a skipped one, so that users can see the skip."""
+    """End the waiting executions of joins; return the changed joins.
+
+    For a join without an execution, create a skipped execution, so that users can see the skip. Nothing is created for
+    a deleted job.
+    """
     waited = [ending for ending in endings if ending.join.execution is not None]
     fresh = [
         ending for ending in endings if ending.join.execution is None and aims[ending.join.dependent].state != "deleted"

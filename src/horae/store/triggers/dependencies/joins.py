@@ -1,5 +1,5 @@
-"""Joins as rows: the needs of dependents, and the parts that their upstreams added. Callers hold the
-dependents' locks.
+"""Rows of joins, and of the parts that upstreams have added to them. Callers that change them hold the locks of the
+dependents.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -20,7 +20,7 @@ PARTS = Statement(
     "SELECT p.dependent, p.step, p.interval_start, p.upstream, p.met, p.state, p.execution FROM given"
     f" JOIN join_parts p ON p.{_MATCH.format('p.')}",
 )
-# The job's own join, and those of executions that wait for the same interval.
+# The job's own join of an interval, and the joins of single executions that wait for the same interval.
 OF_INTERVAL = Statement(
     "joins_of_interval",
     f"SELECT {_JOIN} FROM given JOIN joins j ON j.dependent = given.dependent"
@@ -30,7 +30,7 @@ OPEN = Statement(
     "open_joins", "SELECT DISTINCT j.dependent FROM given JOIN joins j ON j.dependent = given.dependent"
     " WHERE j.state = 'open'",
 )  # fmt: skip
-# Joins without an interval first, then the oldest.
+# Joins without an interval come first (their start is -1), then the oldest intervals.
 LACKING = Statement(
     "joins_lacking",
     f"SELECT {_JOIN} FROM joins j WHERE j.dependent = $1 AND j.state = 'open' AND j.interval_start <= $3"
@@ -95,7 +95,10 @@ def put(joins: Sequence[Join], now: Instant) -> Script[set[Key]]:
 
 
 def add_parts(parts: Iterable[tuple[Key, JoinPart]], now: Instant) -> Script[None]:
-    """Add the parts of upstreams. A part that met its condition stays so, however the same upstream ends later."""
+    """Add or replace the parts of upstreams.
+
+    A part that met its condition is never replaced, whatever the state in which the same upstream ends later.
+    """
     rows = [(*key, p.upstream, p.met, p.state, p.execution, now) for key, p in parts]
     if rows:
         update = "met = excluded.met, state = excluded.state, execution = excluded.execution, at = excluded.at"
@@ -121,7 +124,7 @@ def read(keys: Collection[Key]) -> Script[list[tuple[Join, Parts]]]:
 
 
 def of_intervals(pairs: Collection[tuple[UUID, Instant]]) -> Script[list[Join]]:
-    """Return open and skipped joins of dependents whose intervals have these starts."""
+    """Return the open and skipped joins of dependents by the starts of their intervals: (dependent, start)."""
     if not pairs:
         return []
     rows = yield ForEach(OF_INTERVAL, (("dependent", "uuid"), ("interval_start", "bigint")), sorted(pairs))
@@ -129,7 +132,7 @@ def of_intervals(pairs: Collection[tuple[UUID, Instant]]) -> Script[list[Join]]:
 
 
 def with_open(dependents: Collection[UUID]) -> Script[set[UUID]]:
-    """Return those of these dependents that have an open join."""
+    """Return the dependents that have an open join."""
     if not dependents:
         return set()
     rows = yield ForEach(OPEN, (("dependent", "uuid"),), [(job,) for job in sorted(dependents)])
@@ -137,7 +140,7 @@ def with_open(dependents: Collection[UUID]) -> Script[set[UUID]]:
 
 
 def lacking(dependent: UUID, upstream: UUID, limit: int, *, intervals: bool) -> Script[list[Join]]:
-    """Return open joins without a part of an upstream; without `intervals`, only joins that have no interval."""
+    """Return open joins that have no part of an upstream; without `intervals`, only joins without a data interval."""
     rows = yield Fetch(LACKING, (dependent, upstream, EVER if intervals else NO_INTERVAL, limit))
     return [_join(row) for row in rows]
 
@@ -149,20 +152,20 @@ def open_of(dependent: UUID) -> Script[list[Join]]:
 
 
 def due(now: Instant, limit: int) -> Script[list[Join]]:
-    """Return joins that are due for a check; nothing is locked."""
+    """Return joins that are due for a check, without a lock."""
     rows = yield Fetch(DUE, (now, limit))
     return [_join(row) for row in rows]
 
 
 def next_due() -> Script[Instant | None]:
-    """Return the time at which the earliest join is due for a check."""
+    """Return the time at which the next join is due for a check; None if there is none."""
     rows = yield Fetch(NEXT)
     value: Instant | None = rows[0][0]
     return value
 
 
 def forget(before: Instant, most: int) -> Script[int]:
-    """Delete joins that were created before an instant, except those with a due time, and return their number."""
+    """Delete at most `most` joins that were created before an instant and need no check; return their number."""
     rows = yield Fetch(OLD, (before, most))
     if rows:
         yield from lock({row[0] for row in rows})  # no transaction adds parts meanwhile
@@ -173,7 +176,7 @@ def forget(before: Instant, most: int) -> Script[int]:
 
 
 def save(joins: Iterable[Join]) -> Script[None]:
-    """Write the changed states of joins."""
+    """Write the changed columns of joins."""
     rows = [(*j.key, j.end, j.state, j.execution, j.deadline, j.wake_at) for j in joins]
     if rows:
         yield ForEach(SET, COLUMNS, rows)

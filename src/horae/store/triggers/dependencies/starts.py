@@ -1,4 +1,4 @@
-"""Starts: a dependent with a complete join gets an execution, or its waiting execution goes on."""
+"""Starts: when a join is complete, an execution of the dependent is created, or the one that waits is released."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from uuid import UUID
@@ -28,10 +28,11 @@ from horae.store.script import ForEach, Row, Script, Statement
 from horae.store.triggers.dependencies import dependency_fires
 from horae.store.triggers.targets import Lead, Target, execution_of, targets
 
-REASON = "dependency"  # the wait reason of such executions
-AGAIN = SECOND  # pause before an execution held by another transaction is checked again
+REASON = "dependency"  # the wait reason of executions that wait for dependencies
+AGAIN = SECOND  # pause before an execution is checked again whose row another transaction had locked
 POLICIES = Statement("queue_policies", "SELECT q.id, q.policy FROM given JOIN queues q ON q.id = given.queue")
-# No transaction waits for a row of this shelf: its holder moves it, and the join is checked again.
+# SKIP LOCKED: a row that another transaction has locked is left out, because that transaction moves it. The join of the
+# execution is then checked again, see AGAIN.
 WAITS = Statement(
     "waiting_for_dependencies",
     f"SELECT {shelves.names(shelves.WAITING, 'w.')}, p.lane, p.due_at, p.priority, p.deadline, given.item FROM given"
@@ -49,11 +50,11 @@ NewId = Callable[[], UUID]
 
 
 class DependentStart(Struct, frozen=True, kw_only=True):
-    """An execution to create, and the executions of its upstreams that caused it."""
+    """An execution to create, because the dependencies of a job are met."""
 
-    dependent: UUID
-    upstream: tuple[UUID, ...]
-    join: Join | None = None
+    dependent: UUID  # the job
+    upstream: tuple[UUID, ...]  # the executions that met the dependencies
+    join: Join | None = None  # None for a start by the number of ends, see `by_count`
 
     @property
     def extra(self) -> Extra:
@@ -62,17 +63,20 @@ class DependentStart(Struct, frozen=True, kw_only=True):
 
 
 class Consequences(Struct):
-    """The consequences of ended executions: lanes with their least new rank, new parcels, and times to check again."""
+    """The consequences of ended executions for jobs and workflows that depend on them.
 
-    lanes: dict[int, int] = {}
-    parcels: list[Parcel] = []
-    released: list[QueuedSlice] = []
+    Scripts add to it inside a transaction. After the commit, the server publishes hints and events about it.
+    """
+
+    lanes: dict[int, int] = {}  # lanes with new executions, each with their least rank
+    parcels: list[Parcel] = []  # of new executions
+    released: list[QueuedSlice] = []  # executions that moved from `waiting` to `queued`
     wake_at: Instant | None = None  # the earliest due time of waiting executions
     look_at: Instant | None = None  # the earliest time to check joins and workflows
     ended: list[FinishedItems] = []  # workflows that ended with their last step
     stepped: list[StepChange] = []  # steps of workflows that changed their state
     keeps_newborn: bool = False  # whether steps that may run at once go to the caller instead of the queue
-    newborn: list[QueuedSlice] = []
+    newborn: list[QueuedSlice] = []  # these steps; the caller must put them on a shelf
     open: set[int] = set()  # lanes without a hold or a limit, until the commit
 
     def queue(self, slices: Iterable[QueuedSlice]) -> None:
@@ -93,12 +97,12 @@ class Consequences(Struct):
 
     @property
     def next(self) -> Instant | None:
-        """The earliest time to look again at waiting executions, joins or workflows."""
+        """The earliest time to check waiting executions, joins or workflows again."""
         return min((at for at in (self.wake_at, self.look_at) if at is not None), default=None)
 
 
 def upstream_executions(needed: Collection[UUID], parts: Parts) -> tuple[UUID, ...]:
-    """Return the executions that completed a join."""
+    """Return the executions in the parts of the upstreams that a join needs, in the order of the upstreams' ids."""
     return tuple(parts[upstream].execution for upstream in sorted(needed) if upstream in parts)
 
 
@@ -108,7 +112,10 @@ def _asked(target: Target, extra: Extra, lead: Lead, new_id: NewId, now: Instant
 
 
 def start(wanted: Sequence[DependentStart], new_id: NewId, now: Instant, done: Consequences) -> Script[list[Join]]:
-    """Create executions of dependents, and return their joins as they are now. A deleted job starts nothing."""
+    """Create executions of dependents, and return their joins with the new state, for the caller to write.
+
+    No execution is created for a deleted job.
+    """
     if not wanted:
         return []
     found = yield from targets({one.dependent for one in wanted})
@@ -142,13 +149,13 @@ def _put(
 
 
 def leads(found: Iterable[Target], now: Instant) -> Script[Lead]:
-    """Return the rank leads for the policies of these targets' queues."""
+    """Return the function that computes rank leads, for the jobs and queues of these targets."""
     found = list(found)
     return (yield from leads_of({target.queue for target in found}, {target.job for target in found}, now))
 
 
 def leads_of(queues: Collection[int], jobs: Collection[UUID], now: Instant) -> Script[Lead]:
-    """Return the rank leads of these jobs in these queues."""
+    """Return the function that computes rank leads, for executions of these jobs in these queues."""
     policies = yield from policies_of(queues)
     learned: dict[UUID, Micros] = {}
     if any(isinstance(order_within(policy), ShortestPolicy) for policy in policies.values()):
@@ -163,10 +170,10 @@ def policies_of(queues: Collection[int]) -> Script[dict[int, Policy]]:
 
 
 def release(joins: Sequence[Join], now: Instant, done: Consequences) -> Script[list[Join]]:
-    """Let waiting executions go on, and return their joins as they are now.
+    """Release the waiting executions of joins, and return the joins with their new state, for the caller to write.
 
-    A join whose execution is held by another transaction is checked again; one whose execution no longer waits has
-    ended in another way.
+    A released execution is queued, or waits for its due time. If another transaction has locked an execution, its join
+    is checked again later. If an execution no longer waits, it was ended in another way, and the join ends, too.
     """
     if not joins:
         return []
@@ -210,7 +217,11 @@ def _released(joins: Sequence[Join], taken: Collection[UUID], now: Instant, done
 
 
 def take(joins: Sequence[Join]) -> Script[dict[UUID, Row]]:
-    """Take the executions of joins off the waiting shelf, by id; the other items of their slices stay there."""
+    """Take the executions of joins off `waiting`; return their rows by execution.
+
+    Other items of the same slices stay on `waiting`. Executions that no longer wait, or whose row another transaction
+    has locked, are left out.
+    """
     rows = yield ForEach(WAITS, shelves.ITEM, _items(joins))
     slices: dict[tuple[UUID, int], tuple[WaitingSlice, list[int]]] = {}
     for row in rows:
@@ -228,7 +239,7 @@ def take(joins: Sequence[Join]) -> Script[dict[UUID, Row]]:
 
 
 def still_waiting(joins: Sequence[Join]) -> Script[set[UUID]]:
-    """Return those of these joins' executions that still wait, held or not."""
+    """Return the executions of joins that still wait, also those whose row another transaction has locked."""
     if not joins:
         return set()
     rows = yield ForEach(STILL, shelves.ITEM, _items(joins))

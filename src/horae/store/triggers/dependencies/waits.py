@@ -1,4 +1,4 @@
-"""Waits: executions that begin to wait for their dependencies."""
+"""Waits: executions that already exist, on `waiting`, begin to wait for the dependencies of their job."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -15,21 +15,22 @@ from horae.store.triggers.dependencies.starts import Consequences, NewId, releas
 
 
 class Wait(Struct, frozen=True, kw_only=True):
-    """An execution on the waiting shelf that may go on when its dependencies allow it."""
+    """An execution on `waiting` that may run when the dependencies of its job are met."""
 
-    dependent: UUID
+    dependent: UUID  # the job
     execution: UUID
-    interval: tuple[Instant, Instant] | None
-    deadline: Instant
-    own: bool  # whether it is the scheduled execution of its interval, not an additional one that was requested
+    interval: tuple[Instant, Instant] | None  # the data interval
+    deadline: Instant  # when it has waited too long
+    own: bool  # whether the job's schedule started it for this interval; False if a user requested it in addition
 
 
-Hints = tuple[dict[int, int], Instant | None]  # lanes with their least new rank, and the time to look again
+Hints = tuple[dict[int, int], Instant | None]  # lanes with their least new rank, and the time of the next check
 
 
 def begin(waits: Sequence[Wait], new_id: NewId, now: Instant, done: Consequences) -> Script[Hints]:
-    """Add joins for executions that are already on the waiting shelf. An execution with nothing to wait for goes on at
-    once.
+    """Add joins for executions that are already on `waiting`.
+
+    An execution is released at once if its dependencies are met or its job has none.
     """
     found = yield from dependents.locked({wait.dependent for wait in waits})
     own = yield from joins.read({_own(wait) for wait in waits if wait.interval is not None})
@@ -58,7 +59,11 @@ def _own(wait: Wait) -> joins.Key:
 
 
 def _join_of(wait: Wait, known: Mapping[joins.Key, tuple[Join, Parts]], taken: Mapping[joins.Key, Join]) -> Join:
-    """Return the job's own join of the interval; if that already has an execution, a join for this execution alone."""
+    """Return the join for an execution that waits.
+
+    This is the job's own join of the interval, unless that has ended or has another execution, or the execution was
+    requested in addition: then it is a join for this execution alone.
+    """
     start, end = wait.interval or (NO_INTERVAL, None)
     key = _own(wait)
     present = known[key][0] if key in known else None
@@ -76,8 +81,9 @@ def _fill(
     known: Mapping[joins.Key, Parts],
     parts: NewParts,
 ) -> Script[None]:
-    """Fill new joins with unused successes: of upstreams without intervals, or of all upstreams if the join has no
-    interval.
+    """Use unused successes of upstreams as parts of new joins; `parts` collects the parts.
+
+    A join with an interval can only use successes of upstreams whose executions have no intervals.
     """
     stocked = {job for job, d in found.items() if any(need.unused for need in d.needs.values())}
     shared = yield from dependents.sharing(stocked)
@@ -89,10 +95,10 @@ def _fill(
 
 
 def reconsider(job: UUID, new_id: NewId, now: Instant, done: Consequences, *, edited: bool = False) -> Script[None]:
-    """Judge all open joins of a job: after an edit of its dependencies some of them may be complete.
+    """Judge all open joins of a job again, because an edit of its dependencies may have completed some of them.
 
-    An edit leaves at most one unused success of each upstream, so that it starts the job once, not once for each time
-    that one upstream ran while another was missing.
+    With `edited`, at most one unused success of each upstream is kept. The reason: while one upstream was missing,
+    another may have succeeded many times. The edit shall start the job once, not once for each of these successes.
     """
     found = yield from dependents.locked({job})
     open_ = yield from joins.open_of(job)
