@@ -1,4 +1,5 @@
-"""Tables and SQL of the kernel: the contract, the schema, scripts by noun, and two drivers beneath them.
+"""Tables and SQL of the kernel: the store's contract, the schema, a folder of scripts for each noun, and two drivers.
 
-`engine` imports `store.contract`. Apart from it, only `cli db` and `cli doctor --offline` open a store.
+The engine uses a store by `store.contract`. Besides the server, only the commands `horae db`, `horae doctor --offline`
+and `horae bench` open a store.
 """

@@ -1,4 +1,4 @@
-"""Facts that `horae doctor` reads from a store: its version, its settings, causes of delay. The doctor judges them."""
+"""Facts that `horae doctor` reads from a store and judges: its revision, its settings, and causes of delays."""
 
 import shutil
 
@@ -35,8 +35,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     """Facts about a store."""
 
     dialect: str
-    version: str | None  # None: it has no tables of Horae
-    newest: str = HEAD
+    version: str | None  # the revision of its schema; None: it has no tables of Horae
+    newest: str = HEAD  # the revision that this program needs
     settings: dict[str, str] = {}
     clock_offset: int = 0  # microseconds that the store's clock is ahead of this machine's
     free: int | None = None  # free bytes on the disk of a store in a file
@@ -48,7 +48,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 
 
 async def schema_version(driver: Driver) -> str | None:
-    """Return the store's revision, or None without Horae's tables."""
+    """Return the store's revision, or None if it has no tables of Horae."""
     return await driver.read(seed.version)
 
 
@@ -64,7 +64,7 @@ async def examine(driver: Driver, now: int) -> Facts:
 
 
 def _sqlite() -> Script[dict[str, str]]:
-    """Read the settings of the writer's connection; other connections may have others, which do not matter."""
+    """Read the settings of the connection that writes; those of the connections that only read do not matter."""
     values = []
     for statement in _SQLITE:
         rows = yield Fetch(statement)

@@ -27,8 +27,9 @@ REPEATS = 10  # restarts of a script that loses races, before it raises Busy
 class Driver(Protocol):
     """A runner of scripts, each in one transaction.
 
-    Raises StoreUnavailable when no connection is available, when one breaks, and when a disk is full or read-only. Its
-    `fields["unknown"]` is true when the transaction may have been committed nevertheless. Other errors propagate.
+    Raises StoreUnavailable when no connection is available, when one breaks, and when a disk is full or read-only. If
+    the transaction may have been committed nevertheless, the error has `fields["unknown"]` set to true. Other errors
+    propagate.
     """
 
     dialect: str  # of SQL; only the store branches on it
@@ -36,31 +37,45 @@ class Driver(Protocol):
     before: Before | None  # awaited before each statement; tests stop scripts here
     retries: int  # repetitions of scripts after a deadlock or a serialization failure
     statements: Counter[str]  # number of executions of each statement, by name
-    epoch_met: Topic[None]  # the store began a new epoch, as after a failover
+    epoch_met: Topic[None]  # published when the store has begun a new epoch, for example after a failover
 
     async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:
         """Run a script in one transaction that is durable when this returns.
 
         If the script raises, the transaction is rolled back. A deadlock or `Again` restarts the script.
+
+        Set `hot` to False for a script that changes many rows. On PostgreSQL, `hot` writes use connections whose plans
+        are cached and always use indexes, and whose statements time out after 10 seconds. Without it, plans depend on
+        the sizes of the tables, and the timeout is a minute.
         """
         ...
 
     async def write_between(self, make: ScriptFactory[T]) -> T:
-        """Run a script with long computations, as `write` does; the process does other work between its statements."""
+        """Run a script as `write` does, but let the process do other work between its statements.
+
+        Use it for scripts that compute for long between statements.
+        """
         ...
 
     async def change(self, op: Provided) -> bool:
-        """Run this op as a transaction that is durable when this returns; return False when a condition failed."""
+        """Run a conditional change as a transaction that is durable when this returns.
+
+        Return False when a condition did not find its rows, so that nothing was changed.
+        """
         ...
 
     async def rewrite(self, make: ScriptFactory[T]) -> T:
-        """Run a script that may change everything, in one transaction without a time limit."""
+        """Run a script that may change every row of the store, in one transaction.
+
+        On PostgreSQL, the time limit of a statement is 10 minutes.
+        """
         ...
 
     async def read(self, make: ScriptFactory[T], *, snapshot: bool = False, hot: bool = False) -> T:
         """Run a read-only script; with `snapshot` all its statements see the store at one instant.
 
-        A `hot` read is frequent: it is planned once, by index, as writes are.
+        Set `hot` for frequent reads. On PostgreSQL they use the same connections as `hot` writes: query plans are
+        cached and always use indexes.
         """
         ...
 
@@ -73,39 +88,46 @@ class Driver(Protocol):
         ...
 
     async def listen(self, callback: Callable[[str], None]) -> None:
-        """Call back with every hint from now on, until the driver is closed."""
+        """Call `callback` with every hint that arrives from now on, until the driver is closed."""
         ...
 
     async def server_time(self) -> Instant:
-        """Return the store's clock: PostgreSQL's own, or the machine's wall clock, which may have been set."""
+        """Return the store's clock: PostgreSQL's, or for SQLite the wall clock of this machine.
+
+        The wall clock jumps when it is set.
+        """
         ...
 
     async def migrate(self) -> None:
-        """Migrate the store to this program's revision, under a lock. Raises StoreTooNew."""
+        """Migrate the store to this program's revision, under a lock. Raises StoreTooNew if its revision is newer."""
         ...
 
     async def ensure_partitions(self, now: Instant) -> None:
-        """Make sure that the partitions of the next seven days exist."""
+        """Create the partitions of the next seven days if they do not exist. SQLite has no partitions."""
         ...
 
     async def expire(self, before: Instant, batch: int = 1000, longer: Sequence[Longer] = ()) -> int:
-        """Delete parcels that were made and ended before an instant and that nothing live needs; return their number.
+        """Delete parcels that were submitted and ended before an instant, if no live execution needs them.
 
-        Parcels that namespaces retain for `longer` stay. If there are such namespaces, only parcels that are cheap to
-        delete are deleted here. Each call is a short step; zero means that nothing is left.
+        Return the number of deleted parcels. Each call deletes at most one batch or one day partition; zero means that
+        none is left.
+
+        `longer` has the namespaces with longer retentions, whose parcels stay. If there are any, this deletes only
+        whole day partitions, and parcels older than every retention. The sweeper deletes the others, page by page.
         """
         ...
 
     async def expire_fires(self, low: Instant, before: Instant, batch: int = 1000) -> int:
-        """Delete the ledger's rows before an instant, unless they were decided since; return their number.
+        """Delete rows of the ledger with fires before an instant, unless they were decided after it.
 
-        Rows before `low` were deleted in an earlier step. Each call is a short step; zero means that nothing is left.
+        Return the number of deleted rows. Each call is a short step; zero means that none is left. Earlier calls have
+        deleted the rows before `low`, except those of fires that were decided late.
         """
         ...
 
     @property
     def path(self) -> Path | None:
-        """Return the store's file, if it is a file."""
+        """Return the path of the SQLite file; None for other stores."""
         ...
 
     async def copy_file(self, path: Path) -> None:
@@ -113,7 +135,7 @@ class Driver(Protocol):
         ...
 
     def tell_owner(self, owner: str) -> None:
-        """Record the name of this process, for processes that try to open a store that is not shared."""
+        """Describe this process as the owner of a SQLite file, for the error of other processes that try to open it."""
         ...
 
     async def ping(self) -> None:
@@ -121,9 +143,9 @@ class Driver(Protocol):
         ...
 
     async def check_room(self) -> None:
-        """Check that the store's disk has room, without a change. Raises StoreUnavailable.
+        """Check that the store's disk has room, without changing the store. Raises StoreUnavailable if it has none.
 
-        A successful write proves nothing: on a full disk, writes still find room in allocated pages for a while.
+        A successful write would prove nothing: on a full disk, writes still find room in allocated pages for a while.
         """
         ...
 
@@ -133,12 +155,12 @@ class Driver(Protocol):
 
 
 def op_names(op: Op) -> Iterable[str]:
-    """Return the names of an op's statements, for statistics and tests."""
+    """Return the names of the statements of an op (an operation that a script yields), for statistics and tests."""
     return map(op_name, op.acting) if isinstance(op, Together | Provided) else (op_name(op),)
 
 
 def op_name(op: Op) -> str:
-    """Return an op's name for statistics and tests."""
+    """Return the name of an op for statistics and tests; it joins the names of several statements by " + "."""
     if isinstance(op, Insert):
         return f"insert {op.table}"
     if isinstance(op, Together | Provided):
@@ -147,7 +169,7 @@ def op_name(op: Op) -> str:
 
 
 def run(script: Script[T], execute: Callable[[Op], Rows]) -> T:
-    """Run a script with a function that executes ops at once."""
+    """Run a script; `execute` executes each op that it yields and returns the rows."""
     rows: Rows | None = None
     try:
         while True:
@@ -160,7 +182,7 @@ def run(script: Script[T], execute: Callable[[Op], Rows]) -> T:
 
 
 async def run_async(script: Script[T], execute: Callable[[Op], Awaitable[Rows]]) -> T:
-    """Run a script with a coroutine function that executes ops."""
+    """Run a script as `run` does, with a coroutine function that executes the ops."""
     rows: Rows | None = None
     try:
         while True:

@@ -1,8 +1,9 @@
 """The store's epoch: it grows whenever the store may have returned to an earlier state, so that old tokens are invalid.
 
-One backup may be restored many times and in several independent places. Counting up from the stored epoch could
-therefore give the same epoch twice. So a new epoch is at least the number of seconds since 2026: an epoch that begins
-later is greater, wherever it begins. It fits into 31 bits until 2094, and its tokens into 63.
+One backup may be restored many times, and to several databases. If a restore only added 1 to the stored epoch, two of
+them could begin the same epoch. So a new epoch is at least the number of seconds since the start of 2026: of two epochs
+that begin in different databases, the later one is greater. An epoch fits into 31 bits until 2094, and the fencing
+token of an attempt (the epoch and the attempt number) into 63.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from horae.store.script import Fetch, Script, Statement
 BEGINNING: Instant = 1_767_225_600 * SECOND  # 2026-01-01
 
 _EPOCH = Statement("epoch", "SELECT value FROM store WHERE key = 'epoch'")
-_STANDING = Statement(
+_IDENTITY = Statement(
     "standing", "SELECT key, value FROM store WHERE key IN ('epoch', 'installation', 'former_installations')"
 )
 _SET = Statement(
@@ -30,7 +31,8 @@ _GROW = Statement(
     "UPDATE store SET value = CAST(1 + CASE WHEN CAST(value AS int) < $1 THEN $1 ELSE CAST(value AS int) END AS text)"
     " WHERE key = 'epoch' RETURNING value",
 )
-# In a row that pg_restore copied, the transaction that wrote the row differs from the one that the row names.
+# The value of the row ends with the id of the transaction that wrote it. If pg_restore copied the row, another
+# transaction wrote it, so that its `xmin` differs from this id.
 _PLACE = Statement("place", "SELECT value, xmin::text FROM store WHERE key = 'place' FOR UPDATE")
 _SET_PLACE = Statement(
     "set_place",
@@ -42,9 +44,9 @@ _FORGET_SERVERS = Statement("forget_servers", "DELETE FROM servers")
 
 
 def begin_epoch(now: Instant, above: int = 0) -> Script[int]:
-    """Begin an epoch greater than the store's, `above` and the current second; end all older sessions.
+    """Begin an epoch greater than the stored one and `above`, and end the sessions of earlier epochs.
 
-    The executions of these sessions are not charged with a loss.
+    The loss of these sessions does not count as a loss of their executions.
     """
     epoch = int((yield Fetch(_GROW, (max(above, (now - BEGINNING) // SECOND),)))[0][0])
     yield from end_old_epochs(epoch, now)
@@ -52,7 +54,7 @@ def begin_epoch(now: Instant, above: int = 0) -> Script[int]:
 
 
 class StoreIdentity(Struct, frozen=True):
-    """A store's epoch and installation."""
+    """The epoch of a store, and the id of its installation with the former ids."""
 
     epoch: int
     installation: Installation
@@ -60,7 +62,7 @@ class StoreIdentity(Struct, frozen=True):
 
 def identity() -> Script[StoreIdentity]:
     """Return the store's epoch and installation."""
-    known: dict[str, str] = dict((yield Fetch(_STANDING)))
+    known: dict[str, str] = dict((yield Fetch(_IDENTITY)))
     former = frozenset(
         UUID(installation_id) for installation_id in known.get("former_installations", "").split(",") if installation_id
     )
@@ -70,8 +72,9 @@ def identity() -> Script[StoreIdentity]:
 def renew(new_id: Callable[[], UUID], now: Instant, replaced: StoreIdentity | None = None) -> Script[int]:
     """Make a restored or copied store an installation of its own; return its new epoch.
 
-    Its installation differs from that of the copied store and from that of the replaced store. The servers that it
-    lists serve the original. They are removed, because workers must not be sent there.
+    `replaced` is the identity of the store whose place it takes, if there was one. Its new installation id differs from
+    those of the original and of the replaced store. The servers listed in its table `servers` serve the original. They
+    are deleted from the table, because workers of this store must not be sent to them.
     """
     before = yield from identity()
     former = before.installation.former | {before.installation.id}
@@ -85,13 +88,14 @@ def renew(new_id: Callable[[], UUID], now: Instant, replaced: StoreIdentity | No
 
 
 def check_place(timeline: str, database: str, new_id: Callable[[], UUID], now: Instant, above: int = 0) -> Script[int]:
-    """Record PostgreSQL's timeline, cluster and database; begin an epoch when they have changed.
+    """Record PostgreSQL's timeline, cluster and database; begin an epoch if they have changed.
 
-    Return the store's epoch. A new epoch is greater than `above`, the last epoch that the caller saw, because a
-    failover may have lost that one.
+    Return the store's epoch. A new epoch is greater than `above`, the last epoch that the caller has seen, because a
+    failover may have lost the transaction that began that epoch.
 
-    Another timeline means a failover or a restore of the cluster. Another cluster or database, or a row that another
-    transaction wrote, means a copy: a restored dump, or a database created from this one.
+    If only the timeline has changed, there was a failover or a restore of the whole cluster. If the cluster or the
+    database has changed, or the row was written by another transaction than it names, the store is a copy: a restored
+    dump, or a database that was created from another one as its template.
     """
     place = f"{timeline} {database}"
     known = yield Fetch(_PLACE)

@@ -1,7 +1,7 @@
-"""Transactions around engine code: all of its store operations take effect, or none.
+"""Transactions around code of the engine: all store operations of the code take effect, or none.
 
-The engine's code runs inside a script here. The statements of each store operation that it awaits become statements of
-that script. So the code sees its own writes, and all of them are rolled back when it raises.
+The code runs inside one script. The statements of each store operation that it awaits become statements of that script.
+So the code sees its own writes, and all of them are rolled back when it raises.
 """
 
 from collections.abc import Callable, Coroutine, Generator
@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 
 class NestedDriver:
-    """A driver that runs its scripts as parts of a larger script."""
+    """A driver that runs each script as a part of one larger script."""
 
     def __init__(self, driver: Driver) -> None:
         self.dialect = driver.dialect
         self.broken = False
 
     async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:
-        """Run a script that is rolled back only with the whole transaction."""
+        """Run a script as a part of the transaction; if it fails, the whole transaction must be rolled back."""
         try:
             return await _Part(make())
         except BaseException:
@@ -45,9 +45,10 @@ class _Part(Generic[T]):
 
 
 def in_one_transaction(outer: Store, env: Env, work: Callable[[Store], Coroutine[Any, Any, T]]) -> ScriptFactory[T]:
-    """Return a script that runs code that uses a store; the code may await nothing else.
+    """Return a script that runs `work` with a store whose operations become parts of the script.
 
-    It runs in the caller's context. Raises Busy when a part failed but the code went on.
+    `work` may await only operations of this store. It sees the context variables of the caller. The script raises Busy
+    if a write failed and `work` returned nevertheless, because a part cannot be rolled back alone.
     """
     context = copy_context()
 

@@ -12,10 +12,13 @@ from horae.store.triggers import streaks
 
 
 async def pause_job(driver: Driver, namespace: str, name: str, reason: str, now: Instant) -> bool:
-    """Pause a job; return False when it was not active. Raises NotFound, or Conflict for another revision."""
+    """Pause a job; return False when it was not active.
+
+    Raises NotFound, or Conflict if the store has another revision than this program needs.
+    """
     version = await schema_version(driver)
     if version != HEAD:
-        message = f"The store is at revision {version or 'none'}, and this program knows {HEAD}."
+        message = f"The store is at revision {version or 'none'}, and this program needs {HEAD}."
         raise Conflict(message, "Use the program of the store's version, or run `horae db upgrade` first.")
 
     def script() -> Script[bool]:

@@ -1,4 +1,4 @@
-"""Opening a store by its URL; for PostgreSQL, with a number of connections."""
+"""Opening a store by its URL, and the number of connections to open for PostgreSQL."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ _FORMS = "Use sqlite:///path/to/horae.db, sqlite:// (in memory) or postgresql://
 
 
 class Connections(Struct, frozen=True, kw_only=True):
-    """The number of connections that one process keeps, and PostgreSQL's own URL behind a pooler."""
+    """The connections of one process to PostgreSQL: how many it keeps open, and the URL that bypasses a pooler."""
 
     hot: int = 4  # for frequent operations: submit, claim, report, and reading one execution or job
     cold: int = 4  # for all other operations
@@ -23,7 +23,7 @@ class Connections(Struct, frozen=True, kw_only=True):
 
     @property
     def most(self) -> int:
-        """Return the most connections that one process opens, including the one that listens."""
+        """Return the most connections that one process opens, including the one that listens for hints."""
         return self.hot + self.cold + 1 + UPKEEP
 
 
@@ -31,9 +31,9 @@ DEFAULT = Connections()
 
 
 async def open_store_driver(url: str, env: Env, owner: str = "", connections: Connections = DEFAULT) -> Driver:
-    """Open the store that a URL names; other processes that try to open the same SQLite file are shown `owner`.
+    """Open the store at a URL; the caller migrates and closes it.
 
-    The caller migrates it and closes it.
+    `owner` describes this process, for the error of other processes that try to open the same SQLite file.
     """
     scheme, found, rest = url.partition("://")
     if scheme == "sqlite" and found:

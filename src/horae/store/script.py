@@ -1,9 +1,9 @@
-"""Scripts: store operations as generators that yield statements and are sent their rows.
+"""Scripts: store operations as generators that yield statements and receive their rows.
 
-A script decides and names SQL; a driver (`sqlite/`, `postgres/`) runs it inside one transaction. So each operation is
-written once for both databases, tests can stop between any two statements, and a driver can restart a script after a
-deadlock. SQL is written in PostgreSQL's dialect with `$1` parameters. The SQLite driver leaves out row locks and casts,
-which SQLite lacks: its single writer is the lock.
+A script decides which SQL to run; a driver (`sqlite/`, `postgres/`) runs it inside one transaction. So each operation
+is written once for both databases, tests can stop a script between any two statements, and a driver can restart it
+after a deadlock. SQL is written in PostgreSQL's dialect with `$1` parameters. The SQLite driver leaves out row locks
+and casts, because SQLite lacks them. It needs no row locks, because it has a single writer.
 """
 
 import re
@@ -22,10 +22,10 @@ ColumnType = Literal["uuid", "int", "bigint", "smallint", "text", "bytea", "bool
 
 
 class Statement(Struct, frozen=True):
-    """A SQL text with a name for tests, plans and statistics.
+    """A SQL text with a name, by which tests, query plans and statistics refer to it.
 
-    A statement that reads for many given rows `at_once` is a single statement on SQLite, too: it selects from `given`
-    and joins tables by their keys.
+    `at_once`: a `ForEach` runs this statement once for all its rows on SQLite, too, instead of once per row. Such a
+    statement selects from `given` and joins tables by their keys.
     """
 
     name: str
@@ -40,18 +40,19 @@ class Statement(Struct, frozen=True):
 
 
 class Fetch(Struct, frozen=True):
-    """A statement to run; it returns its rows, including those of RETURNING."""
+    """A statement to run; the script receives its rows, including those of RETURNING."""
 
     statement: Statement
     params: tuple[Any, ...] = ()
 
 
 class ForEach(Struct, frozen=True):
-    """A statement to run with given rows; its text names them `given`.
+    """A statement to run for many rows of values; its text refers to them as the table `given`.
 
-    PostgreSQL runs it once over `unnest`, SQLite once per row unless it reads `at_once`. Rows of RETURNING or SELECT
-    are returned together. The text must mean the same either way: each given row acts on its own, in the given order.
-    Further parameters follow the given columns as `$k`.
+    PostgreSQL runs it once, with the table made by `unnest`. SQLite runs it once per row, unless it is `at_once`. The
+    script receives the rows of RETURNING or SELECT of all these runs together. The text must mean the same either way:
+    each given row acts on its own, in the given order. The numbers of `params` follow those of the columns: with three
+    columns, the first of `params` is `$4`.
     """
 
     statement: Statement
@@ -61,7 +62,7 @@ class ForEach(Struct, frozen=True):
 
 
 class Insert(Struct, frozen=True):
-    """Rows to insert; `conflict` may be an ON CONFLICT clause, `returning` a column list of the inserted rows."""
+    """Rows to insert; `conflict` is an ON CONFLICT clause, `returning` lists columns of inserted rows to return."""
 
     table: str
     columns: tuple[tuple[str, ColumnType], ...]
@@ -71,10 +72,10 @@ class Insert(Struct, frozen=True):
 
 
 class Among(Struct, frozen=True):
-    """A statement to run over a set of ids at once; its text has `= ANY($1)`, further parameters follow as `$2`.
+    """A statement to run once for a set of ids; its text has `= ANY($1)`, and `params` are numbered from `$2`.
 
-    Use it to read many rows, and for tables without an index on these ids: it is one statement on SQLite, too, where
-    `ForEach` runs one per row.
+    Use it to read many rows, and for tables without an index on these ids, because SQLite, too, runs it once, while it
+    runs the statement of a `ForEach` once per row.
     """
 
     statement: Statement
@@ -83,13 +84,13 @@ class Among(Struct, frozen=True):
 
 
 class Lock(Struct, frozen=True):
-    """Transaction-level advisory locks on these names, taken in sorted order. SQLite's writer is the lock.
+    """Transaction-level advisory locks on these names, taken in sorted order. SQLite needs none: it has one writer.
 
-    The `shared` name is taken first and excludes only transactions that take it as a plain name.
+    The `shared` name is locked first, in shared mode: this excludes only transactions that have it in `names`.
 
-    With `table`: a lock of a table against transactions that select from it FOR KEY SHARE. It waits for earlier ones,
-    and later ones see this transaction's changes. A table's lock precedes the statement's snapshot; a row's lock does
-    not.
+    With `table`, the table is locked against transactions that select from it FOR KEY SHARE. The lock waits for those
+    that have selected before. Those that select later see the changes of this transaction, because a statement locks
+    its tables before it takes its snapshot, but its rows only afterwards.
     """
 
     names: tuple[str, ...] = ()
@@ -107,15 +108,15 @@ class Together(Struct, frozen=True):
 
     @property
     def acting(self) -> list[Fetch | ForEach | Insert]:
-        """Return the changes that have rows."""
+        """Return the changes without those that have no rows."""
         return [change for change in self.changes if isinstance(change, Fetch) or change.rows]
 
 
 class Provided(Struct, frozen=True):
     """Changes that are made only if each condition finds all of its rows, in one round trip.
 
-    The result is one row with one boolean: true if the changes were made. Conditions select and may lock. No change
-    sees the effect of another.
+    The result is one row with one boolean, which is true if the changes were made. Conditions are SELECT statements,
+    which may lock rows. No change sees the effect of another.
     """
 
     conditions: Sequence[ForEach]
@@ -123,7 +124,7 @@ class Provided(Struct, frozen=True):
 
     @property
     def acting(self) -> list[ForEach | Insert]:
-        """Return the conditions and changes that have rows, conditions first."""
+        """Return the conditions, then the changes, without those that have no rows."""
         return [op for op in (*self.conditions, *self.changes) if op.rows]
 
 
@@ -134,11 +135,11 @@ ScriptFactory = Callable[[], Script[T]]
 
 
 class Again(Exception):
-    """A script lost an expected race: the driver restarts it in a new transaction."""
+    """Raised by a script that lost an expected race, so that the driver restarts it in a new transaction."""
 
 
 def with_given(given: str, text: str) -> str:
-    """Prepend `WITH given ...` to a statement that may have a WITH of its own."""
+    """Prepend the definition of `given`, which begins with WITH, to a statement that may have a WITH of its own."""
     own = _OWN_WITH.match(text)
     if own is None:
         return f"{given} {text}"

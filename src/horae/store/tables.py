@@ -1,4 +1,4 @@
-"""Names of tables that belong together; importing schema/ for them would be slow."""
+"""Groups of table names, as constants because importing `schema/` to derive them would be slow."""
 
 PARTITIONED = ("parcels", "history", "attempts", "logs")  # by day on PostgreSQL
 SHELVES = ("waiting", "queued", "running")

@@ -1,4 +1,4 @@
-"""Durations of the store's operations, by name."""
+"""Measurement of the durations of the store's operations."""
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -7,17 +7,18 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from horae.env import Env
 from horae.model.base.buckets import Buckets
 
+# seconds: the upper bounds of the buckets in which durations are counted
 SPANS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 
 class Timings:
-    """Durations of each operation, by its name in the contract."""
+    """The distribution of the durations of each operation, by the name of its method in the contract."""
 
     def __init__(self) -> None:
         self.of: dict[str, Buckets] = {}
 
     def add(self, operation: str, seconds: float) -> None:
-        """Record an operation's duration, whatever its result."""
+        """Record the duration of an operation, whether it succeeded or failed."""
         known = self.of.get(operation)
         if known is None:
             known = self.of[operation] = Buckets(SPANS)
@@ -39,7 +40,7 @@ S = TypeVar("S", bound=Timed)
 def timed(
     method: Callable[Concatenate[S, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
-    """Record the duration of a method's calls."""
+    """Decorate a method so that the duration of each call is recorded under its name."""
     name = method.__name__
 
     @wraps(method)

@@ -48,7 +48,7 @@ from horae.model.fleet.submit import ChildSubmit, Submit
 from horae.store.contract import Store
 from horae.store.executions.durable import steps
 from horae.store.executions.leaving.report import StopRequest
-from horae.store.executions.log_lines import ATTEMPTS_KEPT, pack_all
+from horae.store.executions.log_lines import LIMIT_FACTOR, pack_all
 from horae.store.fleet import sessions
 from horae.store.fleet.exchange import IncomingExchange, Reply, is_quiet, want_of
 
@@ -91,7 +91,7 @@ class Gateway:
         self._batcher: Batcher[IncomingExchange, Reply] = Batcher(self._commit, most=64, in_flight=2, key=_session_of)
         self._reads: Batcher[IncomingExchange, Reply] = Batcher(fail_together(store.look), most=MOST_READ)
         self._requests: Lookup[UUID, list[StopRequest]] = Lookup(store.requests_of, most=MOST_READ)
-        self._most_log = settings.log_limit * ATTEMPTS_KEPT
+        self._most_log = settings.log_limit * LIMIT_FACTOR
         hints.listen(self._on_hint)
 
     async def register(

@@ -1,4 +1,4 @@
-"""Deferred changes: changes of many exchanges are sent to the store together, in as few statements as possible."""
+"""Deferred changes: a transaction collects changes of rows and sends them together, in few statements."""
 
 from collections.abc import Hashable, Iterable, Sequence
 
@@ -10,28 +10,28 @@ Change = ForEach | Insert
 
 
 class Deferred:
-    """Independent changes of different rows that are made later.
+    """A collection of independent changes, each of different rows, that are written later in the same transaction.
 
-    The owner makes them before a statement reads rows that they change or changes rows that they insert, and at the end
-    of the transaction.
+    The owner calls `make` before any statement that reads rows of these changes or changes rows that they insert, and
+    at the end of the transaction.
     """
 
     def __init__(self) -> None:
         self._changes: list[Change] = []
 
     def add(self, changes: Iterable[Change]) -> None:
-        """Add changes."""
+        """Add changes to the collection."""
         self._changes += changes
 
     def make(self, *more: Change) -> Script[None]:
-        """Make the deferred changes and these."""
+        """Write the collected changes and `more`, and empty the collection."""
         changes, self._changes = [*self._changes, *more], []
         if changes:
             yield Together(merged(changes))
 
 
 def merged(changes: Sequence[Change]) -> list[Change]:
-    """Merge changes of the same kind, so that there are few different statements."""
+    """Merge changes that differ only in their rows, so that fewer statements are sent."""
     kinds: dict[Hashable, list[Change]] = {}
     for change in changes:
         if change.rows:

@@ -7,7 +7,7 @@ from horae.model.base.ids import index_of, parcel_of
 from horae.store.script import Among, Script, Statement
 from horae.store.tables import SHELVES
 
-# One statement, so that it does not miss a slice that moves from one shelf to another.
+# A single statement over all shelves: separate ones could miss a slice that moves from one shelf to another meanwhile.
 LIVE_PARTS = Statement(
     "live_parts",
     " UNION ALL ".join(f"SELECT s.parcel, s.lo, s.hi FROM {shelf} s WHERE s.parcel = ANY($1)" for shelf in SHELVES),
@@ -15,7 +15,7 @@ LIVE_PARTS = Statement(
 
 
 def live_among(executions: Collection[UUID]) -> Script[set[UUID]]:
-    """Return the executions that have not ended; executions of one parcel are looked up together."""
+    """Return the given executions that have not ended; each of their parcels is looked up once."""
     parcels = dict.fromkeys(parcel_of(execution) for execution in executions)
     found: dict[UUID, list[tuple[int, int]]] = {}
     for parcel, lo, hi in (yield Among(LIVE_PARTS, list(parcels))):

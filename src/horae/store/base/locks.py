@@ -1,31 +1,32 @@
-"""Locks by a name instead of a row; a transaction holds them until its end.
+"""Advisory locks: a transaction locks names instead of rows, and holds the locks until its end.
 
-Here are only names that several modules use. Take several locks in one call, so that they are taken in sorted order.
+The functions `of_...` return the names of locks that several modules use. Take several locks in one call of `take`: it
+sorts them, so that transactions do not deadlock.
 """
 
 from horae.store.script import Lock, Script
 
 
 def take(*names: str, shared: str = "") -> Script[None]:
-    """Take these locks; the `shared` one excludes only transactions that take it as a plain name."""
+    """Lock these names; `shared` is locked in shared mode, which excludes only transactions that have it in `names`."""
     yield Lock(names, shared=shared)
 
 
 def of_namespace(namespace: int) -> str:
-    """Return the lock that changes share while they add lasting rows to a namespace; its deletion excludes them."""
+    """Return the lock of a namespace: its deletion takes it, and changes that add lasting rows to it share it."""
     return f"namespace:{namespace}"
 
 
 def of_dependencies(namespace: int) -> str:
-    """Return the lock for changes of the upstreams of a job, of the jobs of its steps, or of its template."""
+    """Return the lock for changes of the references between jobs: to upstreams, to the jobs of steps, to templates."""
     return f"dependencies:{namespace}"
 
 
 def of_calendars(namespace: int) -> str:
-    """Return the lock for changes of calendars, and for changes that refer to one."""
+    """Return the lock for changes of calendars, and for changes of jobs and holds that refer to a calendar."""
     return f"calendars:{namespace}"
 
 
 def of_job_name(namespace: int, name: str) -> str:
-    """Return the lock for changes that give a name to a job, so that the second change reads the first."""
+    """Return the lock for changes that give this name to a job, so that a second such change sees the first."""
     return f"job-name:{namespace}:{name}"

@@ -1,6 +1,7 @@
-"""Names of the master keys that have sealed values of a store, never the keys themselves.
+"""Names of the master keys with which values of a store were sealed (encrypted); the keys themselves are not stored.
 
-The first use of a key is recorded, because a server with another key would seal values that other servers cannot open.
+The name of a key is recorded at its first use. So a server that has only another key notices this, and does not seal
+values that the other servers cannot open.
 """
 
 from horae.env import Instant
@@ -11,7 +12,7 @@ KNOWN = Statement("known_master_keys", f"SELECT key FROM store WHERE key >= '{PR
 
 
 def known_keys() -> Script[frozenset[str]]:
-    """Return the names of the master keys in use."""
+    """Return the names of the recorded master keys."""
     return frozenset([row[0].removeprefix(PREFIX) for row in (yield Fetch(KNOWN))])
 
 

@@ -1,4 +1,4 @@
-"""The four shelves: their columns, and slices as rows."""
+"""The four shelves: their columns, and the conversion of slices to rows and back."""
 
 from collections.abc import Iterable, Sequence
 from uuid import UUID
@@ -46,7 +46,7 @@ REQUESTS: Columns = (
 
 
 def names(columns: Columns, prefix: str = "") -> str:
-    """Return a column list for a statement."""
+    """Return the names of columns as a list in SQL, each after `prefix`, such as "w."."""
     return ", ".join(prefix + name for name, _ in columns)
 
 
@@ -113,7 +113,7 @@ def _history_row(f: FinishedSlice) -> tuple[object, ...]:
 
 
 def put_blobs(blobs: Iterable[tuple[UUID, int, bytes]]) -> Insert:
-    """Insert results that are stored in rows of their own; they replace results of an earlier attempt."""
+    """Insert large results, each stored in a row of its own; they replace results of an earlier attempt."""
     newest = "ON CONFLICT (parcel, item) DO UPDATE SET content = excluded.content"
     return Insert("blobs", (*ITEM, ("content", "bytea")), list(blobs), conflict=newest)  # guard: result-stored-once
 
@@ -132,7 +132,7 @@ def json_or_none(value: object) -> str | None:
 
 
 def is_live(parcel: str, item: str) -> str:
-    """Return the SQL condition that an item has not ended."""
+    """Return the SQL condition that an item has not ended; `parcel` and `item` are SQL expressions."""
     found = " OR ".join(
         f"EXISTS (SELECT 1 FROM {shelf} s WHERE s.parcel = {parcel} AND s.lo <= {item} AND s.hi > {item})"
         for shelf in SHELVES
@@ -147,5 +147,5 @@ _TAKE = {
 
 
 def take(shelf: str, slices: Iterable[Slice]) -> ForEach:
-    """Delete slices from a shelf by their keys; the caller holds their locks."""
+    """Delete slices from a shelf by parcel and first item; the caller has locked their rows."""
     return ForEach(_TAKE[shelf], SPAN, [(s.parcel, s.lo) for s in slices])

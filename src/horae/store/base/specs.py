@@ -1,4 +1,4 @@
-"""Stored specs, each parsed once for store scripts."""
+"""Stored specs (definitions) of jobs, parsed for scripts; parsed specs are cached."""
 
 from functools import lru_cache
 
@@ -19,6 +19,6 @@ _decode = msgspec.json.Decoder(_Limits).decode
 
 @lru_cache(maxsize=1024)
 def read_limits(spec: str) -> tuple[KeyLimit, ...]:
-    """Return the limits in a job's spec, including its own concurrency and rate."""
+    """Return the limits in a job's spec, including those that its options `concurrency` and `rate` stand for."""
     decoded = _decode(spec)
     return with_own(decoded.limits, decoded.concurrency, decoded.rate)

@@ -1,4 +1,8 @@
-"""Backup and restore: SQLite's own copy for a SQLite store, a portable file of all tables for PostgreSQL."""
+"""Backup and restore. The backup of a SQLite store is a SQLite file; that of PostgreSQL is a file of frames.
+
+A file of frames (portable file) is compressed by gzip. It has a header, the rows of all tables in pages, and a footer
+with checksums.
+"""
 
 import gzip
 import os
@@ -37,7 +41,7 @@ class Header(Struct, kw_only=True, tag="horae-backup"):
 
 
 class TablePage(Struct, tag="page"):
-    """Rows of one table, ids as 16 bytes."""
+    """Some rows of one table; UUIDs are written as 16 bytes."""
 
     table: str
     columns: list[str]
@@ -45,7 +49,7 @@ class TablePage(Struct, tag="page"):
 
 
 class Footer(Struct, tag="end"):
-    """The last frame, with the expected sums of all tables."""
+    """The last frame: the number of rows and the checksum of each table, against which a restore checks its rows."""
 
     sums: dict[str, transfer.TableSum]
 
@@ -54,7 +58,7 @@ Frame = Header | TablePage | Footer
 
 
 async def backup(driver: Driver, path: Path, env: Env) -> None:
-    """Write a copy of the store at one instant; the file appears whole or not at all.
+    """Write a copy of the store as it is at one instant; the file appears whole or not at all.
 
     It may replace an older backup, but no other file.
     """
@@ -71,10 +75,10 @@ async def backup(driver: Driver, path: Path, env: Env) -> None:
 
 
 async def restore(path: Path, url: str, env: Env, *, replace: bool = False) -> int:
-    """Put a backup in a store's place and begin a new epoch, which ends all sessions; return the epoch.
+    """Replace the contents of a store by a backup and begin a new epoch, which ends all sessions; return the epoch.
 
-    A restore that breaks off leaves the store and its epoch unchanged. Raises Conflict for a store that has jobs,
-    unless `replace` is true, and for a store with running servers.
+    A restore that breaks off leaves the store and its epoch unchanged. Raises Conflict for a store with jobs,
+    executions or keys, unless `replace` is true, and for a store with running servers.
     """
     kind = _magic(path)
     replaced = await _replaced(url, env) if replace else None
@@ -89,7 +93,7 @@ async def restore(path: Path, url: str, env: Env, *, replace: bool = False) -> i
 
 
 async def _replaced(url: str, env: Env) -> epochs.StoreIdentity | None:
-    """Return the epoch and installation of the store that is replaced; None if it is missing or cannot be read."""
+    """Return the identity of the store that will be replaced; None if it does not exist or cannot be read."""
     if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
         return None
     try:
@@ -108,7 +112,7 @@ async def _replaced(url: str, env: Env) -> epochs.StoreIdentity | None:
 
 
 def refuse_precious(path: Path) -> None:
-    """Raise for a file that may not be replaced because it is not a backup."""
+    """Raise BadInput unless a backup may be written to this path: any file there must be an older backup."""
     if not path.parent.is_dir():
         raise BadInput(f"There is no folder {path.parent}.", "Create it, or name another file.", field="file")
     if path.with_name(path.name + ".lock").exists():
@@ -188,9 +192,9 @@ async def _read(path: Path, driver: Driver, env: Env, replaced: epochs.StoreIden
 
 
 def _checked(path: Path) -> transfer.Sums:
-    """Read a portable file to its end and return its sums, before any change of the store.
+    """Read a portable file to its end, before the store is changed; return the sums of its tables.
 
-    Raises BadInput for a damaged file, and for a file of another schema version.
+    Raises BadInput for a damaged file, and for a file with an older schema.
     """
     found = {str(table.name): transfer.TableSum() for table in schema.metadata.sorted_tables}
     stated: transfer.Sums = {}
@@ -198,7 +202,8 @@ def _checked(path: Path) -> transfer.Sums:
         for frame in _frames(path):
             if isinstance(frame, Header) and needs_upgrade(frame.schema):
                 raise BadInput(
-                    f"{path} holds store version {frame.schema}.", "Restore it with that Horae, then upgrade."
+                    f"{path} is a backup of a store at the older revision {frame.schema}.",
+                    "Restore it with the version of Horae that wrote it, then run `horae db upgrade` with this one.",
                 )
             if isinstance(frame, TablePage):
                 found[frame.table].add([tuple(row) for row in frame.rows])

@@ -17,10 +17,10 @@ from horae.store.open import open_store_driver
 from horae.store.schema import all_tables as schema
 from horae.store.script import ColumnType, Fetch, Insert, Row, Rows, Script, Statement
 
-PAGE = 1000
-HEAVY_PAGE = 50  # rows of tables with rows of up to hundreds of kilobytes
+PAGE = 1000  # rows that are read and written together
+HEAVY_PAGE = 50  # the same for the tables in HEAVY, whose rows may have hundreds of kilobytes
 HEAVY = {"parcels", "history", "logs", "blobs", "steps", "idempotency"}
-OCCUPIED = ("jobs", "parcels", "keys")  # a store with rows in one of these tables is in use
+OCCUPIED = ("jobs", "parcels", "keys")  # a store with rows in one of these tables is not replaced without a request
 SERVED_FOR = 20 * SECOND  # a server seen within this time counts as running
 
 _WEEK: Instant = 7 * 86_400 * SECOND
@@ -32,7 +32,7 @@ Put = Callable[[Table, Rows], Awaitable[None]]
 
 
 class TableSum(Struct):
-    """The number of rows of a table, and a checksum that does not depend on their order."""
+    """The number of rows of a table, and a checksum of the rows that does not depend on their order."""
 
     rows: int = 0
     checksum: int = 0
@@ -48,7 +48,7 @@ Sums = dict[str, TableSum]
 
 
 async def migrate(source_url: str, target_url: str, env: Env) -> Sums:
-    """Copy all tables from one store to an empty one; raise unless both hold the same rows afterwards."""
+    """Copy all tables from one store to an empty one; raise an error unless both have the same rows afterwards."""
     source = await open_store_driver(source_url, env, "horae db migrate")
     try:
         target = await open_store_driver(target_url, env, "horae db migrate")
@@ -64,7 +64,7 @@ async def migrate(source_url: str, target_url: str, env: Env) -> Sums:
 
 
 async def copy(source: Driver, target: Driver) -> Sums:
-    """Copy every table to a new store; empty the target again when the copy fails or differs."""
+    """Copy every table to a new store; if the copy fails or differs, delete all rows of the target."""
     await refuse_occupied(target)
     await target.rewrite(clear)
     try:
@@ -80,7 +80,7 @@ async def copy(source: Driver, target: Driver) -> Sums:
 
 
 async def each_table(read: Read, put: Put) -> Sums:
-    """Read every table page by page and pass each page to `put`; return the sums."""
+    """Read every table page by page and pass each page to `put`; return the sums of the tables."""
     sums: Sums = {}
     for table in schema.metadata.sorted_tables:
         total = sums[str(table.name)] = TableSum()
@@ -91,7 +91,7 @@ async def each_table(read: Read, put: Put) -> Sums:
 
 
 async def compare(sums: Sums, target: Driver) -> None:
-    """Read the target again and compare; raise an error that names the tables that differ."""
+    """Read the target; raise an error that names the tables whose sums differ from these."""
 
     async def nothing(table: Table, rows: Rows) -> None:
         pass
@@ -114,7 +114,7 @@ def sums_of() -> Script[Sums]:
 
 
 def refuse_differing(sums: Sums, found: Sums) -> None:
-    """Raise an error that names the tables that differ, if there are any."""
+    """Raise an error that names the tables with different sums, if there are any."""
     differing = [name for name in sums if sums[name] != found[name]]
     if differing:
         raise HoraeError(
@@ -146,7 +146,7 @@ class _Paging:
         self.later = Statement("page", f"SELECT {names} FROM {table.name} WHERE ({order}) > ({marks}) {rest}")
 
     def after(self, rows: Rows) -> Row:
-        """Return the key after which the next page begins."""
+        """Return the primary key of the last of these rows, after which the next page begins."""
         return tuple(rows[-1][place] for place in self._at)
 
 
@@ -173,7 +173,7 @@ def encoded(row: Row) -> bytes:
 
 
 async def refuse_occupied(target: Driver, remedy: str = "Name a new file or an empty database.") -> None:
-    """Raise Conflict for a store that is in use."""
+    """Raise Conflict for a store that has jobs, executions or keys."""
     for name in OCCUPIED:
         if await target.read(one(Statement("occupied", f"SELECT 1 FROM {name} LIMIT 1"))):
             raise Conflict(f"The target store is not empty: it has {name}.", remedy)
@@ -182,15 +182,15 @@ async def refuse_occupied(target: Driver, remedy: str = "Name a new file or an e
 async def refuse_served(store: Driver, now: Instant) -> None:
     """Raise Conflict for a store with running servers, because their changes during the copy would be lost.
 
-    A SQLite file has one owner anyway.
+    A SQLite file needs no check: the process that has opened it is its only owner.
     """
     if store.dialect == "sqlite":
         return
     seen = await store.read(lambda: sessions.servers(now - SERVED_FOR))
     if seen:
         places = ", ".join(sorted({server.place for server in seen}))
-        remedy = f"Stop it first; one that was killed is forgotten after {SERVED_FOR // SECOND} seconds."
-        raise Conflict(f"The store is served at {places}.", remedy)
+        remedy = f"Stop it first; a server that was killed counts as running for {SERVED_FOR // SECOND} seconds more."
+        raise Conflict(f"A server of this store is running at {places}.", remedy)
 
 
 def clear() -> Script[None]:
@@ -213,7 +213,10 @@ async def make_room(read: Read, target: Driver) -> None:
 
 
 def settle_identities() -> Script[None]:
-    """Set PostgreSQL's sequences to the greatest copied ids; SQLite does so by itself."""
+    """Set PostgreSQL's sequences to the greatest copied ids, because an INSERT with an id does not advance them.
+
+    SQLite advances its sequences by itself.
+    """
     for name in ("namespaces", "queues", "lanes"):
         text = f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), (SELECT greatest(1, max(id)) FROM {name}))"
         yield Fetch(Statement("settle_identity", text, sqlite="SELECT 1"))

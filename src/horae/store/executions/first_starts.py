@@ -1,4 +1,7 @@
-"""First starts of executions that are or were suspended: durable functions and workflows."""
+"""First starts of executions that are or were suspended (durable functions and workflows).
+
+Each later attempt replaces the start that a slice stores, so the first one is stored apart.
+"""
 
 from collections.abc import Iterable, Mapping
 from uuid import UUID
@@ -26,7 +29,7 @@ SUSPENDED = frozenset({"sleep", "signal", "children"})
 
 
 def insert_starts(starts: Iterable[FirstStart]) -> Insert:
-    """Insert the starts of suspended executions; a start stored before stays."""
+    """Insert the first starts of suspended executions; a first start that is already stored stays."""
     rows = [(parcel, item, BEGAN, attempt, b"null", at) for parcel, item, attempt, at in starts]
     return Insert("steps", STEPS, rows, conflict="ON CONFLICT DO NOTHING")
 
@@ -42,6 +45,6 @@ def read(executions: Iterable[Execution]) -> Script[Mapping[UUID, Instant]]:
 
 
 def with_start(execution: Execution, starts: Mapping[UUID, Instant]) -> Execution:
-    """Return an execution with its first start, if it is known."""
+    """Return an execution with its first start as `started_at`, if the first start is known."""
     at = starts.get(execution.id)
     return execution if at is None else structs.replace(execution, started_at=at)

@@ -8,7 +8,7 @@ from horae.model.executions.slice import gaps
 from horae.store.base import shelves
 from horae.store.script import ForEach, Script, Statement
 
-EXPIRED = "expired"  # on no shelf any more: its history was deleted
+EXPIRED = "expired"  # the state of an item on no shelf: it ended, and its history was deleted
 RANGE: shelves.Columns = (("parcel", "uuid"), ("lo", "int"), ("hi", "int"))
 _STATE_COLUMNS = {
     "waiting": "'waiting' AS state, s.reason AS reason",
@@ -16,7 +16,7 @@ _STATE_COLUMNS = {
     "running": "'running' AS state, '' AS reason",
     "history": "s.state AS state, '' AS reason",
 }
-STANDING = Statement(
+SLICE_STATES = Statement(
     "standing",
     " UNION ALL ".join(
         f"SELECT s.parcel AS parcel, s.lo AS lo, s.hi AS hi, {says}"
@@ -30,8 +30,8 @@ StateRange = tuple[int, int, str]  # lo, hi, state
 
 
 def item_states(ranges: Sequence[Range]) -> Script[list[list[StateRange]]]:
-    """Return the states within each range, in order."""
-    rows = yield ForEach(STANDING, RANGE, sorted(set(ranges)))
+    """Return, for each range, its parts with their states, in the order of the items."""
+    rows = yield ForEach(SLICE_STATES, RANGE, sorted(set(ranges)))
     slices: dict[UUID, set[StateRange]] = {}
     for parcel, lo, hi, state, reason in rows:
         slices.setdefault(parcel, set()).add((lo, hi, status_of(state, reason)))
@@ -39,7 +39,7 @@ def item_states(ranges: Sequence[Range]) -> Script[list[list[StateRange]]]:
 
 
 def split_by_state(lo: int, hi: int, slices: Iterable[StateRange]) -> Iterator[StateRange]:
-    """Yield a range in parts of equal state; items that no slice covers have expired."""
+    """Divide a range into parts of items with equal states; items that no slice covers have expired."""
     within = [(max(lo, a), min(hi, b), state) for a, b, state in slices if a < hi and b > lo]
     holes = [(a, b, EXPIRED) for a, b in gaps(lo, hi, [(a, b) for a, b, _ in within])]
     first, last, known = lo, lo, ""

@@ -1,4 +1,4 @@
-"""Log lines from exchanges: stored as compressed pieces, numbered consecutively, bounded for each execution."""
+"""Log lines from exchanges: stored as compressed pieces, with consecutive numbers, up to a size for each execution."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,11 +16,11 @@ from horae.store.script import ForEach, Script, Statement
 if TYPE_CHECKING:
     from horae.store.fleet.exchange import IncomingExchange
 
-ATTEMPTS_KEPT = 8  # an execution may store this multiple of the limit of one attempt
-MOST = LOG_LIMIT * ATTEMPTS_KEPT  # bytes of the lines of one execution, unless the server has another limit
+LIMIT_FACTOR = 8  # all attempts of an execution together may store this multiple of the limit of one attempt
+MAX_LOG_BYTES = LOG_LIMIT * LIMIT_FACTOR  # size limit of an execution's log, unless the server has another limit
 
-MOST_OPEN = 2000  # characters that are shown of a line without an end
-STREAMS = 2  # streams that can have a line without an end
+MOST_OPEN = 2000  # the number of last characters of an unfinished line that are stored
+STREAMS = 2  # streams that can have an unfinished line
 
 _LAST = (
     "FROM logs l WHERE l.parcel = given.parcel AND l.item = given.item AND l.attempt <= given.attempt"
@@ -30,10 +30,10 @@ _BASE = f"(SELECT CASE WHEN l.attempt = given.attempt THEN l.base ELSE l.base + 
 _UPTO = f"(SELECT l.upto {_LAST})"
 _END = f"(SELECT CASE WHEN l.attempt = given.attempt THEN l.seq + l.count ELSE 0 END {_LAST})"
 _REPLACES = "ON CONFLICT (parcel, item, attempt, seq)"
-# The statement that inserts a piece reads the piece before it, so numbers and the bound need no further statement.
-# Lines of an attempt arrive in order, and no line of an older attempt arrives after the first line of a newer one. A
-# piece that begins before the end of the stored lines was sent before, perhaps split otherwise, so it must not be
-# numbered again.
+# The statement that inserts a piece also reads the piece before it. So no other statement is needed to number the lines
+# and to check the size limit of the execution's log. Lines of an attempt arrive in order, and no line of an older
+# attempt arrives after the first line of a newer one. A piece that begins before the end of the stored lines repeats
+# lines of an earlier message, perhaps divided into pieces differently. Those lines must not be numbered again.
 KEEP = Statement(
     "keep_log_lines",
     "INSERT INTO logs (parcel, item, attempt, seq, count, base, upto, left_lines, left_bytes, lines)"
@@ -43,8 +43,8 @@ KEEP = Statement(
     f" {_REPLACES} DO UPDATE SET count = excluded.count, upto = excluded.upto, left_lines = excluded.left_lines,"
     " left_bytes = excluded.left_bytes, lines = excluded.lines WHERE logs.count = 0 RETURNING parcel, item",
 )
-# Lines without an end are stored as a piece with 0 lines at the end of the attempt; the next piece replaces it.
-SHOW = Statement(
+# Unfinished lines are stored after the attempt's other lines, as a piece with `count` 0. The next piece replaces them.
+PUT_OPEN_LINES = Statement(
     "show_open_lines",
     "INSERT INTO logs (parcel, item, attempt, seq, count, base, upto, lines)"
     " SELECT given.parcel, given.item, given.attempt, given.seq, 0,"
@@ -60,51 +60,55 @@ PIECE: shelves.Columns = (
 OPEN: shelves.Columns = (
     ("parcel", "uuid"), ("item", "int"), ("attempt", "int"), ("seq", "int"), ("lines", "bytea"), ("most", "bigint"),
 )  # fmt: skip
-WRITER: shelves.Columns = (("parcel", "uuid"), ("item", "int"), ("attempt", "int"))
+ATTEMPT_COLUMNS: shelves.Columns = (("parcel", "uuid"), ("item", "int"), ("attempt", "int"))
 
 Place = tuple[UUID, int]  # parcel, item
 
 
 class HeldItems(Protocol):
-    """The items that a session holds, and events about them."""
+    """A check whether a session holds an item at an attempt, and the notice that such an item has new log lines."""
 
     def __call__(self, parcel: UUID, item: int, attempt: int) -> bool: ...
 
-    def moved(self, parcel: UUID, item: int) -> MovedItems: ...
+    def change_of(self, parcel: UUID, item: int) -> MovedItems: ...
 
 
 def pack_all(logs: Sequence[LogLines]) -> list[bytes]:
-    """Return the lines of an exchange in their stored form; called before its transaction."""
+    """Return the log lines of an exchange in their stored form; the caller does this before the transaction begins."""
     return [pack_lines(log.lines) for log in logs]
 
 
 def keep_lines(entry: "IncomingExchange", holds: HeldItems, effects: Effects) -> Script[None]:
-    """Store log lines of items that this session holds; ignore known lines, and leave out lines beyond the bound."""
+    """Store the log lines of an exchange, if its session holds their items at their attempts.
+
+    Lines that are already stored are ignored. Once the log of an execution has reached its size limit, further lines
+    are dropped.
+    """
     logs = entry.exchange.logs
     pieces_of: dict[Place, list[tuple[LogLines, bytes]]] = {}
     for log, piece in zip(logs, entry.packed_logs or pack_all(logs), strict=True):
         if log.lines and holds(log.parcel, log.item, log.attempt):
             pieces_of.setdefault((log.parcel, log.item), []).append((log, piece))
-    while pieces_of:  # usually once: a worker has no reason to send two pieces of one attempt together
+    while pieces_of:  # usually once, because a worker has no reason to send two pieces of one attempt together
         first = {place: pieces.pop(0) for place, pieces in pieces_of.items()}
         yield from _keep(first, entry.log_limit)
-        effects.logged += [holds.moved(*place) for place in first]
+        effects.logged += [holds.change_of(*place) for place in first]
         pieces_of = {place: pieces for place, pieces in pieces_of.items() if pieces}
     unended = {(log.parcel, log.item): log for log in logs if log.open and holds(log.parcel, log.item, log.attempt)}
     if unended:
-        yield ForEach(SHOW, OPEN, [_open_row(log, entry.log_limit) for log in unended.values()])
-        effects.logged += [holds.moved(*place) for place, log in unended.items() if not log.lines]
+        yield ForEach(PUT_OPEN_LINES, OPEN, [_open_row(log, entry.log_limit) for log in unended.values()])
+        effects.logged += [holds.change_of(*place) for place, log in unended.items() if not log.lines]
 
 
 def _keep(pieces_of: Mapping[Place, tuple[LogLines, bytes]], most: int) -> Script[None]:
-    """Store one piece of each execution, or the part of it that was not stored before."""
+    """Store one piece of each execution, or only the end of the piece if its other lines are already stored."""
     rows = [_row(log, piece, most) for log, piece in pieces_of.values()]
     kept = {(parcel, item) for parcel, item in (yield ForEach(KEEP, PIECE, rows))}
     known = [(log.parcel, log.item, log.attempt) for place, (log, _) in pieces_of.items() if place not in kept]
     if not known:
         return
     rests: list[tuple[Any, ...]] = []
-    for parcel, item, end in (yield ForEach(ENDS, WRITER, known)):
+    for parcel, item, end in (yield ForEach(ENDS, ATTEMPT_COLUMNS, known)):
         log, _ = pieces_of[parcel, item]
         if log.seq < end < log.seq + len(log.lines):
             rest = structs.replace(log, seq=end, lines=log.lines[end - log.seq :])

@@ -1,4 +1,8 @@
-"""Parcels as rows: written once, together with their slices, and never changed."""
+"""Parcels as rows. A parcel is written together with its slices.
+
+It never changes after one of its executions may have been read by a worker; only an open window (see `windows`) changes
+its parcel before that.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
@@ -41,10 +45,11 @@ def put_parcels(
     held: Collection[UUID] = (),
     admitted: Admission | None = None,
 ) -> Script[tuple[dict[int, int], Instant | None]]:
-    """Write parcels and their slices, together with other changes.
+    """Write parcels, each given with the lead of its rank, and their slices, together with the changes `also`.
 
-    `held` parcels wait for the dependencies of their jobs. For `admitted` parcels, the gates of their keys have decided
-    between queue and waiting. Return the least new rank of each lane, and the earliest due time.
+    `held` are the parcels that wait for the dependencies of their jobs. `admitted` has the slices of parcels with keys:
+    the gates of the keys have decided whether they are queued or wait. Return the least new rank of each lane, and the
+    earliest instant at which a waiting slice is due.
     """
     if admitted is None:
         ready, later = assign_shelves(parcels, now, held)
@@ -61,7 +66,10 @@ def put_parcels(
 
 
 def enter_parcels(parcels: Sequence[tuple[Parcel, int]], held: Collection[UUID], now: Instant) -> Script[Admission]:
-    """Admit new parcels with keys at the gates of their keys; all take their places in sequences."""
+    """Decide which executions of new parcels with keys may be queued now.
+
+    All these parcels take their places in sequences, also those that are held or not due yet.
+    """
     places = {p.id: keys_of(p.envelope.keys) for p, _ in parcels}
     ready = [(p, lead) for p, lead in parcels if p.id not in held and p.envelope.due_at <= now]
     entries = [GateEntry(_waiting(p), places[p.id], p.envelope.lane, _rank(p, lead)) for p, lead in ready]
@@ -69,14 +77,17 @@ def enter_parcels(parcels: Sequence[tuple[Parcel, int]], held: Collection[UUID],
 
 
 def insert_parcels(parcels: Sequence[tuple[Parcel, int]]) -> Insert:
-    """Insert parcels."""
+    """Return the Insert of these parcels."""
     return Insert("parcels", PARCELS, [_parcel_row(p) for p, _ in parcels])
 
 
 def assign_shelves(
     parcels: Sequence[tuple[Parcel, int]], now: Instant, held: Collection[UUID] = ()
 ) -> tuple[list[QueuedSlice], list[WaitingSlice]]:
-    """Return the slices to queue at once, and the slices that wait for their time or for dependencies."""
+    """Return the slices to queue at once, and the slices that wait.
+
+    A slice waits for its due time, for the dependencies of its job, or, if it is due and has keys, for the promoter.
+    """
     ready: list[QueuedSlice] = []
     later: list[WaitingSlice] = []
     for p, lead in parcels:
@@ -92,7 +103,7 @@ def assign_shelves(
 
 
 def is_keyed(p: Parcel, due: Instant | None = None) -> bool:
-    """Tell whether a parcel has keys that decide when it is queued, and with `due` also whether it is due then."""
+    """Tell whether a parcel has keys of limits or sequences; with `due`, also whether it is due at that instant."""
     if p.envelope.keys is None or (due is not None and p.envelope.due_at > due):
         return False
     return bool(flags_of(p.envelope.keys) & KEYED)
@@ -103,12 +114,12 @@ def _rank(p: Parcel, lead: int) -> int:
 
 
 def earliest(*instants: Instant | None) -> Instant | None:
-    """Return the earliest of the given instants, without None."""
+    """Return the earliest of the instants that are not None; None if there is none."""
     return min((at for at in instants if at is not None), default=None)
 
 
 def least_ranks(ready: Iterable[QueuedSlice]) -> dict[int, int]:
-    """Return the least rank of these slices by lane."""
+    """Return the least rank of these slices in each lane."""
     lanes: dict[int, int] = {}
     for queued in ready:
         lanes[queued.lane] = min(queued.rank, lanes.get(queued.lane, queued.rank))
@@ -116,12 +127,12 @@ def least_ranks(ready: Iterable[QueuedSlice]) -> dict[int, int]:
 
 
 def first_wake(later: Iterable[WaitingSlice]) -> Instant | None:
-    """Return the earliest wake time of waiting slices."""
+    """Return the earliest instant at which one of these waiting slices is due; None if none has a time."""
     return min((s.wake_at for s in later if s.wake_at is not None), default=None)
 
 
 def put_ended(parcels: Sequence[Parcel]) -> Script[None]:
-    """Write parcels that will not run; the caller writes their items to history."""
+    """Write parcels whose executions end without a start; the caller writes their items to history."""
     yield Insert("parcels", PARCELS, [_parcel_row(p) for p in parcels])
 
 
@@ -155,7 +166,7 @@ def _held(p: Parcel) -> WaitingSlice:
 
 
 def read_parcels(ids: Sequence[UUID]) -> Script[list[Parcel]]:
-    """Return parcels by id; they never change, so they may be cached."""
+    """Return parcels by id. They may be cached once their executions have been granted: then they never change."""
     rows = yield ForEach(READ_PARCELS, (("id", "uuid"),), [(parcel_id,) for parcel_id in ids])
     return [
         Parcel(
@@ -173,9 +184,9 @@ def read_parcels(ids: Sequence[UUID]) -> Script[list[Parcel]]:
 
 
 def insert_timeouts(parcels: Sequence[tuple[Parcel, int]]) -> list[Insert]:
-    """Return the insertion of timeouts for new parcels; empty unless their jobs have queue or total timeouts."""
-    patient = [
+    """Return the Insert of the timeouts of new parcels; an empty list if no job has a queue or total timeout."""
+    limited = [
         (p.id, structs.replace(p.envelope.bounds, due_at=p.envelope.due_at)) for p, _ in parcels if p.envelope.bounds
     ]
-    rows = [(parcel_id, one.first_check, one.due_at, one.queue, one.total) for parcel_id, one in patient]
+    rows = [(parcel_id, one.first_check, one.due_at, one.queue, one.total) for parcel_id, one in limited]
     return [Insert("timeouts", BOUNDS, rows)] if rows else []

@@ -1,4 +1,4 @@
-"""Promote: waiting slices that are due, or whose gate has opened, are queued."""
+"""Promotion: slices on `waiting` that are due, or whose gate has opened, are moved to `queued`."""
 
 from collections.abc import Callable, Sequence
 from uuid import UUID
@@ -34,20 +34,20 @@ OPEN_GATES = Statement(
 )
 
 Ranker = Callable[[int, Instant, int, Instant | None, UUID], int]  # (queue, due_at, priority, deadline, job) -> rank
-LONG_AGO = -(1 << 62)
+LONG_AGO = -(1 << 62)  # an instant before all others
 
 
 class PromotionResult(Struct, frozen=True):
-    """The promoted slices: lanes with their least new rank, the number of rows, and the slices."""
+    """The effects of a promotion."""
 
-    lanes: dict[int, int]
-    rows: int
-    slices: list[QueuedSlice]
-    wake_at: Instant | None = None  # earliest wake time that was set at the gates of keys
+    lanes: dict[int, int]  # the least rank of the queued slices in each lane
+    rows: int  # the number of slices that were read from `waiting`
+    slices: list[QueuedSlice]  # the slices that were queued
+    wake_at: Instant | None = None  # the earliest wake time that the gates of keys have set for a waiting slice
 
 
 def promote_due(low: Instant, now: Instant, limit: int, rank: Ranker) -> Script[PromotionResult]:
-    """Queue due slices, earliest first; `low` is an instant before which this server left nothing."""
+    """Queue due slices, earliest first. Slices with wake times before `low` were queued by earlier calls."""
     rows = yield Fetch(DUE, (low, now, limit))
     return (yield from _promote(rows, rank, now))
 
@@ -59,20 +59,23 @@ def open_gate(job: UUID, limit: int, rank: Ranker, now: Instant) -> Script[Promo
 
 
 def gates_left_open() -> Script[list[UUID]]:
-    """Return jobs that are not paused but have slices at their gate, after a race with a claim that saw them paused."""
+    """Return jobs that are not paused although slices wait for them to be resumed.
+
+    Such slices come from a race: a claim saw the job paused, and set the slices aside after the job was resumed.
+    """
     rows = yield Fetch(OPEN_GATES)
     return [row[0] for row in rows]
 
 
 def next_wake() -> Script[Instant | None]:
-    """Return the earliest wake time of a waiting slice."""
+    """Return the earliest instant at which a waiting slice is due; None if none has a time."""
     rows = yield Fetch(NEXT_WAKE)
     value: Instant | None = rows[0][0]
     return value
 
 
 def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[PromotionResult]:
-    """Queue these slices; neighbouring slices that are equal otherwise are merged."""
+    """Queue these slices; merge neighbouring slices of a parcel if they differ only in their ranges."""
     if not rows:
         return PromotionResult({}, 0, [])
     waiting = [shelves.waiting(row) for row in rows]
@@ -100,7 +103,10 @@ def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[PromotionResult]:
 def _enter(
     keyed: Sequence[GateEntry], queued: list[QueuedSlice], now: Instant, came: Sequence[GateEntry]
 ) -> Script[PromotionResult]:
-    """Queue slices without keys, and slices with keys as far as these have room; the rest waits at their gates."""
+    """Queue slices without keys, and slices with keys as far as their keys have room.
+
+    The other slices with keys wait at the gates of their keys.
+    """
     admitted = yield from enter(sorted(keyed, key=lambda e: (e.rank, e.slice.parcel, e.slice.lo)), now)
     queued = merge([*queued, *admitted.passed.queued])
     yield shelves.take("waiting", [entry.slice for entry in came])
@@ -110,7 +116,7 @@ def _enter(
 
 
 def to_queue(w: WaitingSlice, lane: int, rank: int, now: Instant) -> QueuedSlice:
-    """Return a waiting slice as a queued one."""
+    """Return the queued slice that replaces a waiting slice."""
     return QueuedSlice(
         parcel=w.parcel, lo=w.lo, hi=w.hi, job=w.job, queue=w.queue, namespace=w.namespace, attempt=w.attempt,
         failures=w.failures, losses=w.losses, alone=w.alone, width=w.width, flags=w.flags, lane=lane,

@@ -1,4 +1,4 @@
-"""State changes of executions, as servers announce and count them."""
+"""State changes of executions, in the form in which servers publish and count them."""
 
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from horae.model.fleet.protocol import Failure
 
 
 class WorkflowEnd(Struct, frozen=True):
-    """The run of a workflow, which has no worker."""
+    """The attempt of a workflow that has ended; no worker reports it, because a workflow has no worker."""
 
     attempt: int
     began_at: Instant
@@ -19,7 +19,7 @@ class WorkflowEnd(Struct, frozen=True):
 
 
 class FinishedItems(Struct, frozen=True):
-    """Items that reached a final state: for events and statistics."""
+    """Items that have reached a final state, for events and statistics."""
 
     parcel: UUID
     lo: int
@@ -27,14 +27,14 @@ class FinishedItems(Struct, frozen=True):
     job: UUID
     namespace: int
     state: str
-    busy: int
-    lane: int = 0  # from which they were claimed, if they were
+    busy: int  # microseconds that workers spent on them, in total
+    lane: int = 0  # the lane from which they were claimed, or 0
     spans: tuple[Micros, ...] = ()  # durations of a sample of them
-    waited: Micros | None = None  # time in the queue, unless it was counted at their start
-    flow: WorkflowEnd | None = None  # if it is a workflow that had begun
+    waited: Micros | None = None  # time in the queue; None if it was counted at their start, or they never started
+    flow: WorkflowEnd | None = None  # set for a workflow that had begun
     attempt: int = 0  # the last attempt, if there was one
-    step: bool = False  # whether they are steps of a workflow, whose failure counts instead of theirs
-    at: Instant = 0  # the end, as in history
+    step: bool = False  # whether they are steps of a workflow; then the failure of the workflow counts, not theirs
+    at: Instant = 0  # the instant of their end, as in history
 
 
 class MovedItems(Struct, frozen=True):
@@ -49,12 +49,12 @@ class MovedItems(Struct, frozen=True):
 
 
 class RetriedAttempts(Struct, frozen=True):
-    """Attempts that did not end their executions: for statistics."""
+    """Attempts that failed and are retried, or were lost with their worker, for statistics."""
 
     job: UUID
     namespace: int
     count: int
-    outcome: str = "retried"  # or lost
+    outcome: str = "retried"  # or "lost"
 
 
 class QueueWait(Struct, frozen=True):

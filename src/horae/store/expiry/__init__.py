@@ -1,1 +1,1 @@
-"""Deletion of executions and fires past their retention."""
+"""Deletion of executions and fires whose retention is over."""

@@ -1,7 +1,8 @@
-"""Deletion of old parcels: all of them on SQLite; on PostgreSQL those in DEFAULT partitions.
+"""Deletion of old parcels. A parcel is deleted as a whole, once the retention of all its items is over.
 
-If namespaces have retentions of their own, a walk checks parcels one page after another, in any partition. A parcel is
-deleted as a whole, once the retention of all its items is over.
+`expire` deletes by age: all old parcels on SQLite; on PostgreSQL only those in DEFAULT partitions, because the
+partitions of days are dropped as a whole. If namespaces have retentions of their own, `walk` also checks the parcels of
+all partitions, one page after another.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from horae.model.tenancy.namespace import Longer, Retention
 from horae.store.script import ColumnType, Fetch, ForEach, Script, ScriptFactory, Statement
 from horae.store.tables import BESIDE, PARTITIONED, SHELVES
 
-# The parcel of a parent execution: its id with the low 16 bits cleared.
+# The parcel of the parent execution: the id of an execution is that of its parcel, with the index in the low 16 bits.
 _PARENT_PARCEL = "(left(p.parent::text, 32) || '0000')::uuid"
 _PARENT_PARCEL_SQLITE = "CAST(substr(p.parent, 1, 14) || x'0000' AS BLOB)"
 _RANGE: tuple[tuple[str, ColumnType], ...] = (("first", "uuid"), ("last", "uuid"))
@@ -31,28 +32,34 @@ class Ages(NamedTuple):
     now: Instant
 
 
-Sweep = Callable[[Ages], Script[bool]]  # deletes some rows of a feature; true when there may be more
+Sweep = Callable[[Ages], Script[bool]]  # deletes some old rows of a feature; returns whether there may be more
 
 
 def live(parcel: str) -> str:
-    """Return the condition that a parcel still has a slice on a shelf."""
+    """Return the SQL condition that a parcel has an execution that has not ended."""
     return "(" + " OR ".join(f"EXISTS (SELECT 1 FROM {s} WHERE {s}.parcel = {parcel})" for s in SHELVES) + ")"
 
 
 def needed(parent: str = _PARENT_PARCEL) -> str:
-    """Return the condition that a live workflow needs a parcel: its parent, or a rerun that took over some items."""
+    """Return the SQL condition that a live workflow needs parcel `p`.
+
+    This is the workflow whose steps are in the parcel, or a rerun of a workflow that reuses results of some items.
+    """
     taken = f"SELECT 1 FROM flow_parcels c WHERE c.taken AND c.child = p.id AND {live('c.parcel')}"
     return f"((p.parent IS NOT NULL AND {live(parent)}) OR EXISTS ({taken}))"
 
 
 def unneeded(name: str, text: str) -> Statement:
-    """Return a statement on parcels `p`; `{unneeded}` stands for the condition that nothing live is in or needs `p`."""
+    """Return a statement on parcels `p`.
+
+    `{unneeded}` in its text stands for the condition that `p` has no live execution and no live workflow needs it.
+    """
     postgres, sqlite = (f"NOT {live('p.id')} AND NOT {needed(p)}" for p in (_PARENT_PARCEL, _PARENT_PARCEL_SQLITE))
     return Statement(name, text.replace("{unneeded}", postgres), sqlite=text.replace("{unneeded}", sqlite))
 
 
 def in_default(statement: Statement) -> Statement:
-    """Return a statement on DEFAULT partitions, named like `parcels_default`; on SQLite it uses the whole tables."""
+    """Return a statement whose text names DEFAULT partitions, such as `parcels_default`; SQLite uses whole tables."""
     return structs.replace(statement, sqlite=statement.on_sqlite.replace("_default", ""))
 
 
@@ -92,7 +99,7 @@ _ENDED = Statement(
     "SELECT parcel, namespace, state, max(completed_at) FROM history WHERE parcel > $1 AND parcel <= $2"
     " GROUP BY parcel, namespace, state ORDER BY parcel",
 )
-# Check again in one snapshot: a parcel stays if an item is live or has ended since the first check.
+# Checks all conditions again in one snapshot: a parcel stays if an item is live, or has ended since it was selected.
 _FREE = unneeded(
     "parcels_nobody_needs",
     "SELECT p.id FROM given JOIN parcels p ON p.id = given.id WHERE {unneeded}"
@@ -107,10 +114,10 @@ FORGET = [
 def walk(
     after: UUID, before: Instant, retention: Retention, now: Instant, batch: int = 1000
 ) -> ScriptFactory[tuple[UUID | None, int]]:
-    """Return a script that deletes parcels past their retention, among those that follow an id.
+    """Return a script that checks a page of parcels and deletes those whose retention is over.
 
-    Only parcels that were made before an instant are checked. The script returns the id to go on from, which is None
-    after the last parcel, and the number of deleted parcels.
+    The page has up to `batch` parcels that follow the id `after` and were submitted before an instant. The script
+    returns the id after which the next page begins, or None after the last page, and the number of deleted parcels.
     """
 
     def script() -> Script[tuple[UUID | None, int]]:
@@ -124,7 +131,11 @@ def walk(
 def past_retention(
     after: UUID, before: Instant, retention: Retention, now: Instant, batch: int
 ) -> Script[tuple[UUID | None, list[EndedParcel]]]:
-    """Return the id to go on from, and parcels past their retention that nothing needs, among those after an id."""
+    """Check a page of parcels, as `walk` does.
+
+    Return the id after which the next page begins, or None after the last page, and the parcels whose retention is over
+    and that no live execution needs.
+    """
     last = first_id_at(before)
     ends = yield Fetch(_PAGE_END, (after, last, batch - 1))
     end = ends[0][0] if ends else None
@@ -138,7 +149,10 @@ def past_retention(
 
 
 def unneeded_among(over: Sequence[EndedParcel]) -> Script[list[EndedParcel]]:
-    """Return those of these parcels that are not live, not needed, and without an item that ended since."""
+    """Return the parcels without a live execution that no live workflow needs.
+
+    Parcels with an item that has ended after the given instant are left out, too.
+    """
     if not over:
         return []
     found = {parcel_id for (parcel_id,) in (yield ForEach(_FREE, (("id", "uuid"), ("newest", "bigint")), over))}
@@ -146,14 +160,17 @@ def unneeded_among(over: Sequence[EndedParcel]) -> Script[list[EndedParcel]]:
 
 
 def forget(parcels: Sequence[UUID]) -> Script[None]:
-    """Delete these parcels and all rows that belong to them."""
+    """Delete these parcels with their rows in all tables."""
     if parcels:
         for statement in FORGET:
             yield ForEach(statement, (("id", "uuid"),), [(parcel,) for parcel in parcels])
 
 
 def expire(before: Instant, batch: int) -> ScriptFactory[int]:
-    """Return a script that deletes up to `batch` parcels that were made and ended before an instant, if unneeded."""
+    """Return a script that deletes up to `batch` parcels that were submitted and ended before an instant.
+
+    Parcels that a live workflow needs stay. The script returns the number of deleted parcels.
+    """
 
     def script() -> Script[int]:
         old = [parcel_id for (parcel_id,) in (yield Fetch(_OLD, (first_id_at(before), before, batch)))]
@@ -169,12 +186,12 @@ def expire(before: Instant, batch: int) -> ScriptFactory[int]:
 
 
 def earliest_cutoff(before: Instant, longer: Sequence[Longer]) -> Instant:
-    """Return the instant before which no namespace retains an ended execution."""
+    """Return the earliest cutoff of all retentions: executions that ended before it are retained by no namespace."""
     return min([before, *(since for _, _, since in longer)])
 
 
 def runs(ids: Sequence[UUID], chosen: frozenset[UUID]) -> Iterator[tuple[UUID, UUID]]:
-    """Yield the first and last of every unbroken run of chosen ids in a sorted list."""
+    """Yield the first and the last id of each unbroken run of chosen ids in a sorted list."""
     for wanted, run in groupby(ids, chosen.__contains__):
         if wanted:
             members = list(run)

@@ -1,7 +1,7 @@
-"""Deletion of old rows of the ledger: all of them on SQLite; on PostgreSQL those in DEFAULT partitions.
+"""Deletion of old rows of the ledger. On PostgreSQL it deletes rows in DEFAULT partitions; days are dropped as a whole.
 
-A row is retained after its last fire and after its decision. So a backfill of old fires is retained for as long as a
-fire of today.
+The retention of a row begins with its last fire or with its decision, whichever is later. So the fires of a backfill
+are retained after the backfill for as long as the fires of that day.
 """
 
 from horae.env import SECOND, Instant
@@ -9,7 +9,7 @@ from horae.store.expiry.expiry import in_default
 from horae.store.script import ColumnType, Fetch, ForEach, Script, ScriptFactory, Statement
 from horae.store.triggers.ledger import forget_before
 
-LATE_BY: Instant = 86_400 * SECOND  # rows decided this long after their fires have an index of their own: `fires_late`
+LATE_BY: Instant = 86_400 * SECOND  # the index `fires_late` has the rows that were decided this long after their fires
 
 _KEY: tuple[tuple[str, ColumnType], ...] = (("trigger_id", "uuid"), ("last", "bigint"))
 _OLD = in_default(
@@ -36,9 +36,10 @@ _DELETE = in_default(
 
 
 def expire_fires(low: Instant, before: Instant, batch: int) -> ScriptFactory[int]:
-    """Return a script that deletes up to `batch` rows with fires and a decision before an instant.
+    """Return a script that deletes up to `batch` rows whose fires and decision are before an instant.
 
-    Before `low` only rows that were decided late are selected; the others were deleted in an earlier step.
+    Of the rows with fires before `low`, it selects only those that were decided late, because earlier calls have
+    deleted the others.
     """
 
     def script() -> Script[int]:

@@ -61,7 +61,7 @@ class IncomingExchange(Struct, frozen=True, kw_only=True):
     preferences: QueuePreferences | None = None  # of its worker, between its queues
     patient: bool  # may wait for work; otherwise it is answered at once, even without work
     packed_logs: Sequence[bytes] = ()  # its log lines in their stored form, if already packed
-    log_limit: int = log_lines.MOST  # bytes of the lines of one execution
+    log_limit: int = log_lines.MAX_LOG_BYTES  # bytes of the lines of one execution
 
 
 class Reply(Struct, frozen=True, kw_only=True):

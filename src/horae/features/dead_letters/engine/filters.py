@@ -62,7 +62,7 @@ def filter_of(letters: LetterFilter, state: str = "open") -> ExecutionFilter:
         text=letters.text,
         low=FIRST if letters.since is None else first_id_at(letters.since),
         mark=MARKS[state],
-        letters=True,
+        without_steps=True,
     )
 
 

@@ -91,7 +91,7 @@ def matching_slices(
 
 def _passes(letters: FailedSlice, wanted: ExecutionFilter, queue: int | None) -> bool:
     return (
-        not (wanted.letters and letters.flags & CHILD)
+        not (wanted.without_steps and letters.flags & CHILD)
         and (queue is None or letters.queue == queue)
         and (wanted.reason is None or letters.reason == wanted.reason)
         and (wanted.error_type is None or letters.error_type == wanted.error_type)

@@ -60,7 +60,7 @@ ALL = LineSelection()
 class ExecutionLogs:
     """Reads of the logs of executions."""
 
-    def __init__(self, store: Store, executions: Finder, *, most: int = log_lines.MOST) -> None:
+    def __init__(self, store: Store, executions: Finder, *, most: int = log_lines.MAX_LOG_BYTES) -> None:
         """Read from a store that keeps up to `most` bytes of lines per execution."""
         self._store, self._executions, self._most = store, executions, most
 

@@ -1,8 +1,9 @@
-"""Deduplication: submissions with the same key of their job share an execution, a window or a result.
+"""Deduplication: submissions of a job with the same key share an execution, a window or a result.
 
-The row of a key in `meetings` is the lock: before anything is created, the rows are inserted, or locked if they exist,
-in sorted order. The state of a key's execution is read from the shelves by a later statement. So scripts that end
-executions need not know of keys, and no key can be left behind.
+Each key has a row in `meetings`, which is its lock. Before anything is created, the rows of all keys are inserted, or
+locked if they exist, in sorted order. A row does not store whether the execution of the key has ended: this is read
+from the shelves by a later statement. So scripts that end executions need not update the keys, and no key can block
+submissions after its execution has ended.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,7 +37,7 @@ KEY: shelves.Columns = (("job", "uuid"), ("kind", "text"), ("key", "text"))
 ROW: shelves.Columns = (
     *KEY, ("execution", "uuid"), ("opened_at", "bigint"), ("until", "bigint"), ("span", "bigint"), ("count", "int"),
 )  # fmt: skip
-NOBODY = UUID(int=0)
+NO_EXECUTION = UUID(int=0)
 _OWN = "ON m.job = given.job AND m.kind = given.kind AND m.key = given.key"
 LOCK = Statement(
     "lock_meetings",
@@ -67,21 +68,21 @@ EXECUTION_STATES = Statement(
 
 
 class KeyAssignment(Struct, frozen=True):
-    """The new value of a key: an execution, or the index of the submission that creates it."""
+    """The new value of a key."""
 
-    by: int | UUID
+    by: int | UUID  # the execution of the key, or the index of the submission that creates it
     opened_at: Instant
-    until: Instant | None = None
-    span: Micros | None = None
-    count: int = 1
+    until: Instant | None = None  # the end of a key that is unique for a given time
+    span: Micros | None = None  # how long a cached result may be used
+    count: int = 1  # submissions in a window
 
 
 class DeduplicationResult(Struct):
-    """Decisions about submissions with keys, by their index; all others are placed as usual."""
+    """Decisions about submissions with keys, by the index of the submission; all others are placed as usual."""
 
     answers: dict[int, Receipt] = {}
-    same: dict[int, int] = {}  # answered with the execution of another submission of this transaction
-    windows: dict[UUID, OpenWindow] = {}
+    same: dict[int, int] = {}  # the submission of this transaction whose execution answers this one, too
+    windows: dict[UUID, OpenWindow] = {}  # new and changed windows by parcel
     replaced: dict[int, UUID] = {}  # executions to cancel, by the submission that replaces them
     assignments: dict[RowKey, KeyAssignment] = {}
     new_rows: set[RowKey] = set()  # rows that this transaction inserted
@@ -93,27 +94,33 @@ class DeduplicationResult(Struct):
 
     @property
     def created(self) -> Iterator[tuple[Envelope, int]]:
-        """Yield the envelopes of executions that are created here, with new windows."""
+        """Yield the envelope of the execution of each new window, with the number of executions, which is 1."""
         return ((w.source.envelope, 1) for w in self.windows.values() if w.is_new and w.source is not None)
 
     @property
     def answered(self) -> Mapping[int, Receipt | int]:
-        """Return the submissions that are not placed, with their answers or the indexes of the ones they share."""
+        """Return the submissions that create no execution.
+
+        Each has its answer, or the index of the submission whose answer it shares.
+        """
         return {**self.same, **self.answers}
 
     def final(self, index: int) -> int:
-        """Follow `same` to the submission that is placed."""
+        """Follow `same` from a submission to the one that answers it, and return the index of that one."""
         while index in self.same:
             index = self.same[index]
         return index
 
     def refuse(self, index: int) -> None:
-        """Withdraw a submission: it replaces no execution, and its keys keep their values."""
+        """Withdraw a submission, so that it replaces no execution and its keys keep their values."""
         self.replaced = {i: execution for i, execution in self.replaced.items() if self.final(i) != index}
-        self.answers.setdefault(index, Receipt(NOBODY))
+        self.answers.setdefault(index, Receipt(NO_EXECUTION))
 
     def changes(self, asked: Sequence[NewItems], made: Callable[[int], UUID]) -> Iterator[ForEach]:
-        """Yield the updates of keys and the deletion of unused new rows; `made` returns executions by index."""
+        """Yield the updates of keys, and the deletion of new rows that were not used.
+
+        `made` returns the execution that a submission has created, by the index of the submission.
+        """
         rows: list[tuple[object, ...]] = []
         for key in sorted(self.assignments):
             named = self.assignments[key]
@@ -125,7 +132,7 @@ class DeduplicationResult(Struct):
         yield ForEach(DROP, KEY, sorted(key for key in self.new_rows if key not in used))
 
     def _placed(self, key: RowKey, index: int, asked: Sequence[NewItems], made: Callable[[int], UUID]) -> UUID | None:
-        """Return the execution of a key, unless a submission with another key replaced it."""
+        """Return the new execution of a key; None if a submission without this key has replaced it."""
         last = self.final(index)
         if last in self.answers or all(_row_key(asked[last], one) != key for one in asked[last].deduplication):
             return None
@@ -135,13 +142,13 @@ class DeduplicationResult(Struct):
 def deduplicate(
     asked: Sequence[NewItems], known: Mapping[UniqueKey, UUID], new_id: NewId, now: Instant
 ) -> Script[DeduplicationResult]:
-    """Decide about submissions whose jobs are unique, debounced, batched or cached, in their order."""
+    """Decide, in their order, about submissions whose jobs are unique, debounced, batched or cached."""
     met = DeduplicationResult()
     meeting = [(i, e) for i, e in _winners(asked, known) if e.deduplication]
     keys = sorted({_row_key(e, one) for _, e in meeting for one in e.deduplication})
     if not keys:
         return met
-    blank = [(*key, NOBODY, now, None, None, 0) for key in keys]
+    blank = [(*key, NO_EXECUTION, now, None, None, 0) for key in keys]
     unless = "ON CONFLICT DO NOTHING"
     rows = yield Insert("meetings", ROW, blank, conflict=unless, returning="job, kind, key")  # guard: meeting-once
     met.new_rows = {(row[0], row[1], row[2]) for row in rows}
@@ -161,7 +168,7 @@ def deduplicate(
 
 
 def _winners(asked: Sequence[NewItems], known: Mapping[UniqueKey, UUID]) -> Iterator[tuple[int, NewExecution]]:
-    """Yield the submissions that are not answered by a unique key of their request."""
+    """Yield the submissions, with their indexes, that are not answered because of a unique key of their request."""
     seen: set[UniqueKey] = set()
     for i, e in enumerate(asked):
         if not isinstance(e, NewExecution) or (e.unique is not None and (e.unique in known or e.unique in seen)):
@@ -176,7 +183,7 @@ def _row_key(e: NewItems, one: DeduplicationKey) -> RowKey:
 
 
 def holders_of(rows: Sequence[Row]) -> Script[dict[UUID, KeyHolder]]:
-    """Return the state of the executions of these keys; executions on no shelf have expired."""
+    """Return the states of the executions of keys, given by their rows; executions on no shelf have expired."""
     if not rows:
         return {}
     until = {row[3]: row[5] for row in rows}
@@ -193,7 +200,7 @@ def holders_of(rows: Sequence[Row]) -> Script[dict[UUID, KeyHolder]]:
 
 
 class _Decider:
-    """The decisions about the submissions of one transaction, one after the other."""
+    """Decides about the submissions of one transaction, one after the other."""
 
     def __init__(
         self,
@@ -223,10 +230,14 @@ class _Decider:
     def _known(self, key: RowKey) -> tuple[UUID, KeyHolder] | None:
         """Return the execution that a key had before this transaction, with its state."""
         row = self._taken.get(key)
-        return None if row is None or row[3] == NOBODY else (row[3], self._holders[row[3]])
+        return None if row is None or row[3] == NO_EXECUTION else (row[3], self._holders[row[3]])
 
     def _remembered(self, i: int, key: RowKey, rule: Cache) -> bool:
-        """Answer with a cached result. Without one, the first execution provides it, and all others run as well."""
+        """Answer with a cached result if there is one; return whether there is.
+
+        If there is none, the first submission provides the result for later ones. Until it has ended, all submissions
+        are executed.
+        """
         known = self._known(key)
         if known is not None and has_cached_result(rule, known[1], self._now):
             self._met.answers[i] = Receipt(known[0], state=known[1].state, cached=True)
@@ -275,15 +286,15 @@ class _Decider:
 def settle(
     met: DeduplicationResult, asked: Sequence[NewItems], new_id: NewId, now: Instant, done: Consequences
 ) -> Script[list[Parcel]]:
-    """Write the windows and return their new parcels; cancel replaced executions.
+    """Write the windows, cancel replaced executions, and return the parcels of new windows.
 
-    If a replaced execution has just begun to run, the transaction is decided again.
+    If a replaced execution has just begun to run, the driver restarts the whole transaction.
     """
     opened = windows.write(list(met.windows.values()), now)
     if met.windows:
         yield Together(opened.changes)
         done.wake_by(opened.wake_at)
-    if met.replaced:  # in one order with the jobs of submissions that wait for dependencies
+    if met.replaced:  # locked together with the jobs of submissions that wait for dependencies, in one sorted order
         yield from lock_around({e.envelope.job for e in asked if e.deduplication or e.patience is not None})
     for execution in sorted(met.replaced.values()):
         verdict, _ = yield from cancel.cancel(parcel_of(execution), index_of(execution), REPLACED, now, new_id)

@@ -1,4 +1,4 @@
-"""Deletion of deduplication keys: of cached results that a job discards, and of keys without a live execution."""
+"""Deletion of deduplication keys: discarded cached results, expired keys, and keys without a live execution."""
 
 from uuid import UUID
 
@@ -24,20 +24,20 @@ START: RowKey = (UUID(int=0), "", "")
 
 
 def forget_results(job: UUID) -> Script[int]:
-    """Discard the cached results of a job; return the number of keys."""
+    """Discard the cached results of a job; return the number of deleted keys."""
     return len((yield Fetch(FORGET_RESULTS, (job,))))
 
 
 def expire(now: Instant, most: int) -> Script[bool]:
-    """Delete keys whose time is over; return whether there may be more."""
+    """Delete up to `most` keys whose time is over; return whether there may be more."""
     return len((yield Fetch(EXPIRED, (now, most)))) == most
 
 
 def forget(after: RowKey, limit: int, now: Instant) -> Script[RowKey]:
-    """Delete keys without a live execution or result, after a given key; return the key to go on from.
+    """Check a page of keys, and delete those that hold neither a live execution nor a usable result.
 
-    Return the start after the last key. Locked rows are skipped: a submission may be about to give the key to another
-    execution.
+    The page follows the key `after`. Return the key after which the next page begins, or START after the last page.
+    SKIP LOCKED: a submission that has locked a key may be about to give it to another execution.
     """
     rows = yield Fetch(AFTER, (*after, limit))
     holders = yield from holders_of(rows)

@@ -1,8 +1,8 @@
-"""Windows: executions that wait for more submissions, debounced or collected into a batch.
+"""Windows: each is an execution that waits for more submissions, to debounce them or to collect them into a batch.
 
 While such an execution waits, no worker can have read its parcel, so its params may change. A transaction that changes
-them holds the lock of its row in `waiting`. When the execution leaves that shelf, the window is closed, and the next
-submission opens another one.
+them holds the lock of the execution's row in `waiting`. When the execution leaves that shelf, the window is closed, and
+the next submission opens another one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from horae.store.triggers.dependencies.starts import NewId
 
 Kind = Literal["debounce", "batch"]
 REASONS: tuple[Kind, ...] = ("debounce", "batch")  # reasons of waiting, as stored
-# Locked rows are skipped: their holder moves them, which closes the window.
+# SKIP LOCKED: a transaction that has locked such a row moves the execution to another shelf, which closes the window.
 OPEN = Statement(
     "open_windows",
     "SELECT w.parcel, length(p.items), w.width, w.flags FROM given JOIN waiting w ON w.parcel = given.parcel"
@@ -60,9 +60,9 @@ class OpenWindow(Struct, kw_only=True):
     parcel: UUID
     kind: Kind
     opened_at: Instant
-    count: int
+    count: int  # submissions in it
     size: int  # bytes of its params
-    width: int
+    width: int  # as in a slice: bytes of its params and extras
     flags: int = 0
     wake_at: Instant = 0
     is_new: bool = False
@@ -106,7 +106,7 @@ def new_window(one: NewExecution, rule: Debounce | Batch, new_id: NewId, now: In
 
 
 def lock_open(rows: Sequence[tuple[UUID, Kind, Instant, int]]) -> Script[dict[UUID, OpenWindow]]:
-    """Return the windows (parcel, kind, opened_at, count) that are open, locked until the commit."""
+    """Lock the windows (parcel, kind, opened_at, count) that are still open, and return them by parcel."""
     if not rows:
         return {}
     given = {row[0]: row for row in rows}
@@ -121,7 +121,7 @@ def lock_open(rows: Sequence[tuple[UUID, Kind, Instant, int]]) -> Script[dict[UU
 
 
 class WindowChanges(Struct, frozen=True):
-    """The changes that store windows, the parcels of new ones, and the earliest start of an execution."""
+    """The changes that store windows, the parcels of new windows, and the earliest instant at which a window ends."""
 
     changes: list[ForEach | Insert]
     parcels: list[Parcel]

@@ -1,4 +1,4 @@
-"""Awaits: durable steps that wait for a signal. A row exists until the signal arrives or the time is over."""
+"""Awaits: durable steps that wait for a signal. A row exists until the signal arrives or the deadline is over."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -47,7 +47,7 @@ DROP = Statement(
 
 
 def open_of(items: Sequence[tuple[UUID, int]]) -> Script[frozenset[AwaitedStep]]:
-    """Return the steps of these items that still wait. Their sessions are locked, so no signal arrives meanwhile."""
+    """Return the steps of these items that still wait; the caller has locked their sessions, so no signal arrives."""
     rows = yield ForEach(OPEN, shelves.ITEM, items)
     return frozenset((parcel, item, step) for parcel, item, step in rows)
 

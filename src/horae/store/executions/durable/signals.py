@@ -1,8 +1,8 @@
-"""Signals: each is delivered once, to a step that waits or will wait.
+"""Signals: each is delivered once, to a step that waits for it or begins to wait later.
 
 A transaction that sends a signal holds a lock that keeps the execution on its shelf: the lock of its slice, or of the
-session that runs it. Reports and waits of the execution hold the same lock. So a signal that arrives while the
-execution is being suspended is seen by exactly one side.
+session that runs it. A report of the execution, and a step that begins to wait, take the same lock. So if a signal
+arrives while the execution is being suspended, one of the two transactions comes first, and the other sees its result.
 """
 
 from typing import Literal
@@ -34,6 +34,7 @@ WAKE = Statement(
     " AND (wake_at IS NULL OR wake_at > $3) RETURNING lo",
 )
 
+# "kept": stored, as no step waits for it yet; "final": the execution has ended; "full": too many signals are stored
 SignalVerdict = Literal["delivered", "kept", "final", "full", "moving", "unknown"]
 
 
@@ -45,9 +46,10 @@ class SignalResult(Struct, frozen=True):
 
 
 def wait(session: UUID, body: Await, now: Instant) -> Script[Awaited | None]:
-    """Let a step wait for a signal; return its result at once if a signal has arrived or its time is over.
+    """Let a step wait for a signal.
 
-    Return None when the session does not hold the execution. A repeated call keeps the deadline of the first.
+    If a signal has arrived, or the deadline of the wait is over, return the result of the step at once. Return None
+    when the session does not hold the execution. A repeated call keeps the deadline of the first call.
     """
     sessions = yield from lock_sessions([session])  # guard: await-locks-session
     live = session in sessions and sessions[session].live
@@ -80,9 +82,9 @@ def _end(body: Await, result: bytes, now: Instant) -> Script[Awaited]:
 
 
 def send(parcel: UUID, item: int, signal: Signal, now: Instant) -> Script[SignalResult]:
-    """Deliver a signal to the step that waits for it, or store it; `moving` asks the caller to try again.
+    """Deliver a signal to the step that waits for it, or store it. After the verdict `moving` the caller tries again.
 
-    A signal is delivered once; its id identifies it. An execution that has ended takes no signals.
+    A signal that is sent again, with the same id, is not delivered again. An execution that has ended takes no signals.
     """
     where = yield from _hold(parcel, item)
     if where == "final" or where == "moving" or where == "unknown":
@@ -109,7 +111,7 @@ Location = Literal["waiting", "queued", "running", "final", "moving", "unknown"]
 
 
 def _hold(parcel: UUID, item: int) -> Script[Location]:
-    """Lock an execution on its shelf and return the shelf; return `moving` if another transaction moves it now."""
+    """Lock an execution on its shelf and return the shelf; return `moving` if another transaction is moving it."""
     for shelf, find in (("waiting", ON_WAITING), ("queued", ON_QUEUED)):
         if (yield Fetch(find, (parcel, item))):  # guard: signal-holds-execution
             return "waiting" if shelf == "waiting" else "queued"

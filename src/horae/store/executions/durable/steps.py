@@ -12,7 +12,7 @@ from horae.store.executions.first_starts import BEGAN, STEPS
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement, Together
 
-CHECKPOINT = "@checkpoint"  # not a step: each checkpoint replaces the one before
+CHECKPOINT = "@checkpoint"  # the name under which a checkpoint is stored; unlike a step, the next one replaces it
 HELD = Statement(
     "item_held",
     "SELECT 1 FROM running r JOIN sessions s ON s.id = r.session WHERE r.parcel = $2 AND r.lo <= $3 AND r.hi > $3"
@@ -32,7 +32,7 @@ NEWEST = (
     "ON CONFLICT (parcel, item, name)"
     " DO UPDATE SET attempt = excluded.attempt, result = excluded.result, at = excluded.at"
 )
-# As many results as fit into a number of bytes, but at least one.
+# Selects as many results as fit into a number of bytes, but at least one.
 KNOWN = Statement(
     "known_steps",
     "SELECT name, result FROM (SELECT s.name, s.result,"
@@ -51,7 +51,10 @@ def is_held(session: UUID, parcel: UUID, item: int, attempt: int | None = None) 
 
 
 def remember(reported: Sequence[tuple[UUID, Step]], now: Instant) -> Script[list[StepRemembered]]:
-    """Store results under their names, or return earlier ones; refuse items that their session does not hold."""
+    """Store the results of steps, or return the results that are already stored under their names.
+
+    Steps of items that their session does not hold are refused.
+    """
     sessions = yield from lock_sessions([session for session, _ in reported])  # guard: step-locks-session
     given = [
         (session, step.parcel, step.item, step.attempt, step.name, at)
@@ -92,14 +95,14 @@ def _put(steps: Sequence[Step], now: Instant) -> list[Insert]:
 
 
 def recall(session: UUID, parcel: UUID, item: int, namespace: int, after: str = "") -> Script[KnownSteps | None]:
-    """Return the finished steps of an item, as `known_steps` does; None when the session does not hold the item."""
+    """Return the finished steps of an item, as `known_steps` does, or None when the session does not hold the item."""
     if not (yield from is_held(session, parcel, item)):
         return None
     return (yield from known_steps(parcel, item, namespace, after))
 
 
 def known_steps(parcel: UUID, item: int, namespace: int, after: str = "") -> Script[KnownSteps]:
-    """Return finished steps of an execution in the order of their names, after a name, as many as fit one answer."""
+    """Return the finished steps of an execution whose names follow `after`, by name, as many as fit into one answer."""
     rows = yield Fetch(KNOWN, (parcel, item, namespace, after, MOST_KNOWN, MOST_BYTES))
     steps = {name: Raw(result) for name, result in rows}
     full = len(rows) == MOST_KNOWN or sum(len(result) for _, result in rows) > MOST_BYTES

@@ -1,4 +1,4 @@
-"""Repeated requests: an Idempotency-Key is reserved in the submitting transaction, and stores the answer."""
+"""Repeated requests: the transaction of a submission reserves its Idempotency-Key and stores the answer with it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -44,7 +44,10 @@ ANSWER_IDEMPOTENT = Statement(
 def known_requests(
     submissions: Sequence[Submission], drafts: Mapping[int, object], now: Instant
 ) -> Script[dict[int, SubmissionAnswer]]:
-    """Reserve the idempotency keys of requests with their drafted answers; return the stored answers of taken keys."""
+    """Reserve the idempotency keys of requests, with the drafted answers if there are any.
+
+    Return the answers to the requests whose keys were reserved earlier, by index.
+    """
     keyed = {
         (s.idempotency.namespace, s.idempotency.route, s.idempotency.key): (s.idempotency, drafts.get(i))
         for i, s in enumerate(submissions)
@@ -83,7 +86,7 @@ def _reserved(key: RequestKey, own: Idempotency, draft: object, now: Instant) ->
 
 
 def _stored(keys: Sequence[RequestKey], now: Instant) -> Script[dict[RequestKey, tuple[bytes, bytes]]]:
-    """Return the hash of the request and the answer stored under each of these keys, unless it has expired."""
+    """Return the hash of the request body and the answer that each of these keys stores, unless the key has expired."""
     rows = yield ForEach(READ_IDEMPOTENT, IDEMPOTENT, keys, (now,))
     return {(row[0], row[1], row[2]): (row[3], row[4]) for row in rows}
 
@@ -93,7 +96,7 @@ def _answer_known(
     mine: set[RequestKey],
     stored: Mapping[RequestKey, tuple[bytes, bytes]],
 ) -> dict[int, SubmissionAnswer]:
-    """Return the answers of repeated requests; raise TwinRequests for two requests with one key in this batch."""
+    """Return the answers to repeated requests; raise TwinRequests if two requests of this batch share a key."""
     answers: dict[int, SubmissionAnswer] = {}
     for i, submission in enumerate(submissions):
         own = submission.idempotency
@@ -112,11 +115,11 @@ def _answer_known(
 
 
 class TwinRequests(Exception):
-    """Two requests with one idempotency key are in one batch: the caller repeats them one at a time."""
+    """Raised if two requests of a batch share an idempotency key, so that the caller submits them one at a time."""
 
 
 def remember(answered: Iterable[tuple[Submission, object]]) -> Iterator[ForEach]:
-    """Yield the update that stores answers under keys that were reserved without them."""
+    """Yield the update that stores answers with their keys, if the keys were reserved without answers."""
     rows = [
         (s.idempotency.namespace, s.idempotency.route, s.idempotency.key, msgspec.json.encode(answer))
         for s, answer in answered

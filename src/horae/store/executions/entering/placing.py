@@ -1,4 +1,4 @@
-"""Placing: accepted executions are put into parcels."""
+"""Placing of accepted executions in parcels."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from uuid import UUID
@@ -20,10 +20,13 @@ def place(
     now: Instant,
     answered: Mapping[int, Receipt | int] = NO_ANSWERS,
 ) -> tuple[list[list[Receipt]], list[tuple[Parcel, int]]]:
-    """Put new executions into parcels; return the receipts of each submission in order, and the parcels.
+    """Put new executions into parcels.
 
-    A submission whose unique key is `known` gets the execution of the key. Submissions in `answered` get that answer,
-    or the answer of another submission by its index.
+    Return the receipts of each submission, in order, and the parcels, each with the lead of its rank.
+
+    Some submissions create no execution. If the unique key of a submission is in `known`, it is answered with the
+    execution of the key. `answered` has submissions by index, each with its answer, or with the index of the submission
+    whose answer it shares.
     """
     groups: dict[tuple[Envelope, int, bool], list[int]] = {}
     first: dict[UniqueKey, int] = {}
@@ -42,7 +45,8 @@ def place(
         if isinstance(only, NewExecution):
             parcel = make_parcel(parcel_id(new_id()), _due(envelope, now), (only.item,), (only.extra,), now)
             parcels.append((parcel, lead))
-            receipts[members[0]] = [Receipt(parcel.id, state=_state(parcel, now))]  # its first item has its id
+            # the id of a parcel is also the id of its first item
+            receipts[members[0]] = [Receipt(parcel.id, state=_state(parcel, now))]
             continue
         filled = list(_fill(envelope, [executions[i] for i in members], new_id, now))
         parcels += [(parcel, lead) for parcel in filled]
@@ -68,7 +72,7 @@ def _items(asked: NewItems) -> Sequence[bytes]:
 
 
 def _fill(envelope: Envelope, asked: Sequence[NewItems], new_id: Callable[[], UUID], now: Instant) -> Iterator[Parcel]:
-    """Fill parcels with one envelope; items without a due time are due at the instant of the batch."""
+    """Put the items of submissions with equal envelopes into parcels; without a due time, they are due now."""
     due = _due(envelope, now)
     items = [item for e in asked for item in _items(e)]
     extras = [e.extra for e in asked for _ in _items(e)]
@@ -88,7 +92,11 @@ def _state(parcel: Parcel, now: Instant) -> str:
 
 
 def _receipts(lots: Iterable[Sequence[bytes]], parcels: Sequence[Parcel], now: Instant) -> Iterator[list[Receipt]]:
-    """Yield the receipts of each submission, for parcels that were filled with all submissions in order."""
+    """Yield the receipts of each submission.
+
+    `lots` has the items of each submission, and `parcels` has all these items in the same order. So the items of a
+    submission may be in several parcels, and a parcel may have items of several submissions.
+    """
     at = offset = 0
     for lot in lots:
         mine: list[Receipt] = []

@@ -1,7 +1,8 @@
 """Submit: store accepted executions, many requests in one transaction.
 
-Keys come first, in sorted order, with ON CONFLICT DO NOTHING. Submissions whose key is taken are answered with the
-execution of the key. The others are put into parcels. Everything that can be refused was refused before.
+First the keys of requests are inserted, in sorted order, with ON CONFLICT DO NOTHING. Submissions whose key exists
+already are answered with the execution of the key. The others are put into parcels. Requests were validated before, so
+here they can be refused only because of quotas, or because their job was changed meanwhile.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +40,8 @@ from horae.store.triggers.dependencies import waits
 from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.triggers.dependencies.waits import Wait
 
-# Held until the commit: a deletion of the job waits for it and then finds the executions, or it is seen here.
+# The row of the job stays locked until the commit. So a deletion of the job either waits for the commit and then finds
+# the executions, or has been committed before and is seen here.
 CURRENT = Statement(
     "current_jobs",
     "SELECT j.id, j.version, j.state, j.rollout FROM given JOIN jobs j ON j.id = given.id FOR KEY SHARE OF j",
@@ -47,7 +49,7 @@ CURRENT = Statement(
 
 
 class JobMoved(Exception):
-    """A job was edited or deleted since the request was resolved: the caller resolves it again."""
+    """Raised if a job was edited or deleted after a request was resolved, so that the caller resolves it again."""
 
     def __init__(self, jobs: set[UUID]) -> None:
         super().__init__(f"{len(jobs)} jobs changed")
@@ -57,7 +59,10 @@ class JobMoved(Exception):
 def submit(
     submissions: Sequence[Submission], new_id: Callable[[], UUID], now: Instant, bounds: QuotaBounds = UNBOUNDED
 ) -> Script[SubmitResult]:
-    """Accept these requests, each as a whole, and return their answers. Raises OverQuota without room for them."""
+    """Accept these requests, each as a whole, and return their answers.
+
+    Raises OverQuota if a quota leaves no room for them, JobMoved, or TwinRequests.
+    """
     answers: dict[int, SubmissionAnswer] = {}
     everything = list(enumerate(submissions))
     drafted = draft_placement(everything, new_id, now)
@@ -99,7 +104,7 @@ def submit(
 
 
 def _pieces(passed: GateResult) -> dict[UUID, list[StateRange]]:
-    """Return the states of items, for parcels with items that wait at the gate of their keys."""
+    """Return the states of all items of parcels with items that wait at the gates of their keys."""
     waiting = {item_slice.parcel for item_slice in passed.waiting}
     found: dict[UUID, list[StateRange]] = {parcel: [] for parcel in waiting}
     for state, slices in (("queued", passed.queued), ("waiting", passed.waiting)):
@@ -121,7 +126,7 @@ def _submitted(asked: Sequence[NewItems]) -> Iterable[tuple[int, int]]:
 def _waits(
     asked: Sequence[NewItems], receipts: Sequence[Sequence[Receipt]], parcels: Iterable[tuple[Parcel, int]]
 ) -> Iterator[Wait]:
-    """Yield the waits of new executions for the dependencies of their jobs."""
+    """Yield a `Wait` for each new execution that has to wait for the dependencies of its job."""
     due = {parcel.id: parcel.envelope.due_at for parcel, _ in parcels}
     for e, mine in zip(asked, receipts, strict=True):
         for receipt in mine if e.patience is not None else ():
@@ -134,19 +139,20 @@ def _waits(
 
 
 class PlacedRequests(Struct, frozen=True):
-    """The parcels of new executions, and the answers of their requests."""
+    """The parcels of new executions, and the answers to their requests."""
 
-    receipts: list[list[Receipt]]
-    parcels: list[tuple[Parcel, int]]
-    answers: dict[int, list[Receipt]]
+    receipts: list[list[Receipt]]  # of each submission, in order
+    parcels: list[tuple[Parcel, int]]  # each with the lead of its rank
+    answers: dict[int, list[Receipt]]  # of all submissions of a request, by its index
 
 
 def draft_placement(
     submissions: Sequence[tuple[int, Submission]], new_id: Callable[[], UUID], now: Instant
 ) -> PlacedRequests | None:
-    """Place all executions as if no request were a repetition, which is nearly always so; None if there are keys.
+    """Place all executions as if no request were repeated, which is nearly always the case.
 
-    The answers are then stored together with the idempotency keys.
+    So the answers can be stored by the statement that reserves the idempotency keys. Return None if an execution has a
+    unique or deduplication key.
     """
     if any(e.unique or e.deduplication for _, s in submissions for e in s.executions):
         return None
@@ -180,24 +186,24 @@ def _check_jobs(executions: Iterable[NewItems]) -> Script[None]:
 
 
 def _is_unmoved(version: int, rolling: int | None, current: tuple[int, int | None] | None) -> bool:
-    """Tell whether a job still has the version that was taken, or the rollout that chose a version."""
+    """Tell whether a job still has the version to which a request was resolved, or the rollout that chose it."""
     if current is None or current[1] != rolling:  # guard: submit-sees-rollout
         return False
     return rolling is not None or version == current[0]
 
 
-NOTHING: Mapping[UUID, Sequence[StateRange]] = {}
+NO_KNOWN_STATES: Mapping[UUID, Sequence[StateRange]] = {}
 
 
 def update_receipts(
     answers: dict[int, SubmissionAnswer],
     held: Collection[UUID] = (),
-    known: Mapping[UUID, Sequence[StateRange]] = NOTHING,
+    known: Mapping[UUID, Sequence[StateRange]] = NO_KNOWN_STATES,
 ) -> Script[dict[int, SubmissionAnswer]]:
-    """Update receipts of executions that were accepted earlier to their present states.
+    """Update receipts of executions that were accepted earlier to the present states of the executions.
 
-    Receipts of `held` parcels are updated, too: some of their executions may have started at once. States of parcels
-    that are `known` are not read.
+    Receipts of `held` parcels are updated, too, because some of their executions may have been queued at once. `known`
+    has the states of the items of some parcels, which are not read again.
     """
     old = [r for answer in answers.values() for r in _receipts_of(answer) if _is_old(r, answer, held)]
     if not old:

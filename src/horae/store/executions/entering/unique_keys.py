@@ -28,7 +28,7 @@ NAME_KEYS = Statement(
 
 
 def take_keys(executions: Sequence[NewItems], now: Instant) -> Script[dict[UniqueKey, UUID]]:
-    """Take the unique keys of requests; return taken keys with their executions."""
+    """Take the unique keys of requests; return the keys that earlier requests have taken, with their executions."""
     wanted = {e.unique: e for e in executions if isinstance(e, NewExecution) and e.unique}
     if not wanted:
         return {}

@@ -89,7 +89,7 @@ _PROGRESS = (
     f" message = CASE WHEN {_SIGN} THEN progress.message ELSE excluded.message END, at = excluded.at"
 )
 
-NOTHING: frozenset[AwaitedStep] = frozenset()
+NO_AWAITED_STEPS: frozenset[AwaitedStep] = frozenset()
 HANDED_BACK = Failure(
     type="HandedBack", message="The worker handed back an execution that had begun and may run at most once."
 )
@@ -212,7 +212,7 @@ def _note(entry: "IncomingExchange", held: Held, effects: Effects, now: Instant)
     }
     if progress:
         yield Insert("progress", PROGRESS, list(progress.values()), conflict=_PROGRESS)
-        effects.moved += [holds.moved(parcel, item) for parcel, item in progress]
+        effects.moved += [holds.change_of(parcel, item) for parcel, item in progress]
 
 
 class _Holds:
@@ -227,7 +227,7 @@ class _Holds:
         held = self._slices.get(parcel, ())
         return any(s.lo <= item < s.hi and s.attempt == attempt for s in held)  # guard: notes-of-attempt
 
-    def moved(self, parcel: UUID, item: int) -> MovedItems:
+    def change_of(self, parcel: UUID, item: int) -> MovedItems:
         running = self._slices[parcel][0]
         return MovedItems(parcel, item, item + 1, running.job, running.namespace, "running")
 
@@ -257,7 +257,7 @@ def _settle_one(
     waiting = [
         (running.parcel, item) for running, i, lo, hi in matched.hits if outcomes[i].waits for item in range(lo, hi)
     ]
-    awaited = (yield from awaits.open_of(waiting)) if waiting else NOTHING
+    awaited = (yield from awaits.open_of(waiting)) if waiting else NO_AWAITED_STEPS
     settler = Settler(row.worker, now, rng, stops.preempted, awaited)
     for running, i, lo, hi in matched.hits:
         if is_suspect(running.losses) or running.flags & LIMITED:  # there may be room for another execution now

@@ -47,11 +47,13 @@ def _items(shelf: str) -> str:
 
 # One statement, because several could miss a slice that moves between shelves. Items on none of these shelves have
 # ended. Items are counted, not slices: a claim that cuts a slice leaves the number of slices unchanged.
-STANDING = Statement(
+REMAINING = Statement(
     "standing_of_parcels",
     f"SELECT given.parcel, {_items('queued')} + {_items('waiting')}, {_items('running')} FROM given",
 )
-AHEAD = Statement("set_timeout", "UPDATE timeouts SET at = given.at FROM given WHERE timeouts.parcel = given.parcel")
+SET_NEXT_CHECK = Statement(
+    "set_timeout", "UPDATE timeouts SET at = given.at FROM given WHERE timeouts.parcel = given.parcel"
+)
 DROP = Statement("drop_timeouts", "DELETE FROM timeouts USING given WHERE timeouts.parcel = given.parcel")
 PARCEL: shelves.Columns = (("parcel", "uuid"),)
 SOON: Micros = SECOND // 4  # until slices that another transaction holds are checked again
@@ -63,7 +65,7 @@ def end_overdue(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Ef
     if not due:
         return 0, Effects()
     given = [(row[0],) for row in due]
-    standing = {row[0]: (row[1], row[2]) for row in (yield ForEach(STANDING, PARCEL, given))}
+    remaining = {row[0]: (row[1], row[2]) for row in (yield ForEach(REMAINING, PARCEL, given))}
     held: dict[UUID, list[WaitingSlice | QueuedSlice]] = {row[0]: [] for row in due}
     for row in (yield ForEach(WAITING, PARCEL, given)):
         held[row[0]].append(shelves.waiting(row))
@@ -72,7 +74,7 @@ def end_overdue(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Ef
     ended: list[FinishedSlice] = []
     later: list[tuple[UUID, Instant]] = []
     for row in due:
-        over, again = _look(_patience(row), held[row[0]], standing[row[0]], now)
+        over, again = _check(_patience(row), held[row[0]], remaining[row[0]], now)
         ended += over
         if again is not None:
             later.append((row[0], again))
@@ -82,7 +84,7 @@ def end_overdue(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Ef
     yield from leave(
         [s for slices in held.values() for s in slices if (s.parcel, s.lo) in places],
         ended, new_id, now, done,
-        ForEach(AHEAD, (("parcel", "uuid"), ("at", "bigint")), later),
+        ForEach(SET_NEXT_CHECK, (("parcel", "uuid"), ("at", "bigint")), later),
         ForEach(DROP, PARCEL, [one for one in given if one[0] not in looked]),
     )  # fmt: skip
     return len(due), _effects(ended, done, now)
@@ -93,8 +95,8 @@ def _patience(row: Row) -> ParcelTimeouts:
     return ParcelTimeouts(due_at=due_at, queue=queue, total=total)
 
 
-def _look(
-    patience: ParcelTimeouts, held: Sequence[WaitingSlice | QueuedSlice], standing: tuple[int, int], now: Instant
+def _check(
+    patience: ParcelTimeouts, held: Sequence[WaitingSlice | QueuedSlice], remaining: tuple[int, int], now: Instant
 ) -> tuple[list[FinishedSlice], Instant | None]:
     """Return the slices of a parcel that end, and the instant of the next check.
 
@@ -102,7 +104,7 @@ def _look(
     """
     over = [item_slice for item_slice in held if patience.is_over(item_slice, now)]
     left = [item_slice for item_slice in held if item_slice not in over]
-    waited, runs = standing
+    waited, runs = remaining
     again = patience.next_check(left, runs > 0, now)
     if sum(item_slice.hi - item_slice.lo for item_slice in held) < waited:  # guard: overdue-held-elsewhere
         again = now + SOON if again is None else min(again, now + SOON)

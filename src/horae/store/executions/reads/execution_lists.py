@@ -61,8 +61,8 @@ class ExecutionFilter(Struct, frozen=True, kw_only=True):
     reason: str | None = None
     text: str | None = None  # a part of the error's message, regardless of upper and lower case
     low: UUID = FIRST  # the least parcel
-    mark: str | None = None  # of dead letters: "" for dead letters without a mark
-    letters: bool = False  # without steps of workflows: a failed step counts as a failure of its workflow
+    mark: str | None = None  # of dead without_steps: "" for dead letters without a mark
+    without_steps: bool = False  # without steps of workflows: a failed step counts as a failure of its workflow
 
     @property
     def shelves(self) -> tuple[str, ...]:
@@ -274,7 +274,7 @@ def _passes(listed: ListedSlice, wanted: ExecutionFilter) -> bool:
         (wanted.error_type, listed.error_type),
         (wanted.reason, listed.reason),
     )
-    if wanted.letters and listed.flags & CHILD:
+    if wanted.without_steps and listed.flags & CHILD:
         return False
     fits = all(asked is None or asked == has for asked, has in checks) and contains_text(listed.error_head, wanted.text)
     return fits and (wanted.states is None or listed.status in wanted.states)
@@ -342,7 +342,7 @@ def read(
     items = [item_parts.Item(s.parcel, s.lo, item, s.completed_at is not None) for s, item in chosen]
     sizes = yield from item_parts.measure(items, None if whole else MOST_SHOWN)
     with_extras = sum(1 for one in items if one.parcel in extras)
-    count = min(item_parts.affordable(items, sizes), with_extras)
+    count = min(item_parts.count_that_fits(items, sizes), with_extras)
     if count < len(items):
         chosen, items, following = chosen[:count], items[:count], (items[count - 1].parcel, items[count - 1].item)
     parts = yield from item_parts.read(items, sizes)

@@ -80,7 +80,7 @@ class Sizes(Struct, frozen=True):
         found = self.ended.get((item.parcel, item.lo))
         return found is not None and found.ends is not None and found.results is not None
 
-    def of(self, item: Item) -> int:
+    def bytes_to_read(self, item: Item) -> int:
         """Return the number of bytes to read for an item."""
         found = self.ended.get((item.parcel, item.lo))
         spans = (self.params(item), self.result(item))
@@ -112,11 +112,11 @@ def measure(items: Sequence[Item], most: int | None) -> Script[Sizes]:
     )
 
 
-def affordable(items: Sequence[Item], sizes: Sizes) -> int:
+def count_that_fits(items: Sequence[Item], sizes: Sizes) -> int:
     """Return the number of first items that fit into one page: at least one."""
     total = 0
     for count, item in enumerate(items):
-        total += sizes.of(item)
+        total += sizes.bytes_to_read(item)
         if count and total > MOST_BYTES:
             return count
     return len(items)
