@@ -1,6 +1,6 @@
-"""Cancel: a waiting or queued item ends at once, a running item is asked to stop.
+"""Cancellation of an item: a waiting or queued item ends at once; for a running item, its worker is asked to stop it.
 
-Only its session moves a running slice. So for a running item a request is stored, which the next exchange delivers.
+Only the session of a running slice moves it. So the request is stored, and the session's next exchange delivers it.
 """
 
 from typing import Literal
@@ -22,7 +22,7 @@ ON_WAITING = Statement(
     f"SELECT {shelves.names(shelves.WAITING)} FROM waiting WHERE parcel = $1 AND lo <= $2 AND hi > $2"
     " AND reason <> 'children' FOR UPDATE SKIP LOCKED",
 )
-# A workflow under way ends with its steps: it is cancelled under its own lock.
+# A workflow whose steps run ends after its steps: another script cancels it, under the lock of the workflow.
 WITH_CHILDREN = Statement(
     "item_with_children", "SELECT 1 FROM waiting WHERE parcel = $1 AND lo = $2 AND reason = 'children'"
 )
@@ -42,10 +42,10 @@ CancelVerdict = Literal["cancelled", "asked", "final", "moving", "unknown"]
 def cancel(
     parcel: UUID, item: int, reason: str, now: Instant, new_id: NewId, done: Consequences | None = None
 ) -> Script[tuple[CancelVerdict, UUID | None]]:
-    """Try to cancel one item; `moving` asks the caller to try again in a new transaction.
+    """Try to cancel one item. After the verdict `moving` the caller tries again in a new transaction.
 
-    `asked` is returned with the session that was asked. Dependent jobs and executions that wait for the item's keys
-    advance; `done` collects what was started.
+    With the verdict `asked`, the session that was asked is returned. Dependent jobs and executions that wait for the
+    item's keys advance; `done` collects the executions that were started because of this.
     """
     done = Consequences() if done is None else done
     for shelf, find in (("waiting", ON_WAITING), ("queued", ON_QUEUED)):
@@ -73,13 +73,13 @@ EXISTS = Statement("item_exists", "SELECT 1 FROM parcels WHERE id = $1 AND n > $
 def _ask(
     parcel: UUID, item: int, session: UUID, reason: str, now: Instant
 ) -> Script[tuple[CancelVerdict, UUID | None]]:
-    """Ask a running item to stop; return `moving` if it has just moved."""
+    """Ask the session of a running item to stop it; return `moving` if the item has just moved."""
     asked = yield from request_stop(parcel, item, session, "cancel", reason, now)
     return ("asked", session) if asked else ("moving", None)
 
 
 def request_stop(parcel: UUID, item: int, session: UUID, kind: RequestKind, reason: str, now: Instant) -> Script[bool]:
-    """Store a request for a running item under the lock of its session; return False when it has moved."""
+    """Store a request for a running item under the lock of its session; return False when the item has moved."""
     yield from lock_sessions([session])  # guard: cancel-locks-session
     rows = yield Fetch(ON_RUNNING, (parcel, item))
     if not rows or rows[0][0] != session:

@@ -1,6 +1,6 @@
-"""Ending the executions of a deleted job: whole slices in batches, in the order of their keys.
+"""Cancellation of the executions of a deleted job: whole slices in batches, in the order of (parcel, lo).
 
-The job's row stores which executions the deletion has to end, until that is done, so that it goes on after a crash. A
+The job's row stores which executions the deletion still has to end, so that another server goes on after a crash. A
 submission holds the lock of its job's row, so a deletion sees all executions that were accepted before it.
 """
 
@@ -21,7 +21,8 @@ from horae.store.script import Fetch, Insert, Rows, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences, NewId
 
 _BEGUN = ", ".join(f"'{reason}'" for reason in sorted(READS_AS_RUNNING))
-# By key, after the end of the last batch: a batch from the start would read slices that others hold again.
+# A batch begins after the last slice of the batch before it. If it began at the start, it would read slices that other
+# transactions have locked again and again.
 _BATCH = "WHERE job = $1 AND (parcel, lo) > ($2, $3)"
 _ORDER = "ORDER BY parcel, lo LIMIT $4 FOR UPDATE SKIP LOCKED"
 OF_JOB = {
@@ -31,8 +32,8 @@ OF_JOB = {
     ),
     "queued": Statement("job_queued", f"SELECT {shelves.names(shelves.QUEUED)} FROM queued {_BATCH} {_ORDER}"),
 }
-# Suspended executions have begun, and hold no worker that could be asked to stop them. Workflows are cancelled by
-# their own script.
+# Suspended executions have begun, but no worker runs them that could be asked to stop them. Workflows are cancelled by
+# a script of their own.
 ASLEEP = Statement(
     "job_asleep",
     f"SELECT {shelves.names(shelves.WAITING)} FROM waiting {_BATCH} AND reason IN ({_BEGUN})"
@@ -43,7 +44,7 @@ FLOWS = Statement(
 )
 SESSIONS = Statement("sessions_of_job", "SELECT DISTINCT session FROM running WHERE job = $1 ORDER BY session")
 HELD = Statement("job_running", "SELECT parcel, lo, hi, attempt FROM running WHERE session = $1 AND job = $2")
-# Both shelves in one statement: a slice that a promotion moves is seen on one of them.
+# Both shelves are read by one statement, so that a slice which a promotion moves is seen on one of them.
 PENDING = Statement(
     "job_pending",
     "SELECT 1 WHERE EXISTS (SELECT 1 FROM queued WHERE job = $1)"
@@ -51,7 +52,8 @@ PENDING = Statement(
 )
 UNFINISHED = Statement("unfinished_deletions", "SELECT id FROM jobs WHERE ending IS NOT NULL ORDER BY id LIMIT 100")
 ENDING = Statement("ending_of_job", "SELECT ending FROM jobs WHERE id = $1")
-# A restoration waits for this batch, and this batch for a restoration: executions accepted after it are not cancelled.
+# FOR KEY SHARE: a restoration of the job waits for this batch, and this batch for a restoration. So executions that are
+# accepted after a restoration are not cancelled.
 STILL_ENDING = Statement(
     "still_ending", "SELECT id FROM jobs WHERE id = $1 AND ending IN ('pending', 'all') FOR KEY SHARE"
 )
@@ -71,7 +73,10 @@ START: Place = (UUID(int=0), -1)
 
 
 class CancelBatch(Struct, frozen=True):
-    """The number of executions that a batch cancelled, and the key after which the next begins; None at the end."""
+    """The number of executions that a batch cancelled, and the slice after which the next batch begins.
+
+    `next` is None after the last batch.
+    """
 
     items: int
     next: Place | None
@@ -87,9 +92,9 @@ def cancel_pending(
     now: Instant,
     done: Consequences | None = None,
 ) -> Script[CancelBatch]:
-    """Move a batch of a job's waiting or queued slices to history; skip slices that a claim holds now.
+    """Cancel a batch of a job's waiting or queued slices; skip slices that another transaction, such as a claim, locks.
 
-    Dependent jobs advance; `done` collects what was started.
+    Dependent jobs advance; `done` collects the executions that were started because of this.
     """
     rows = yield Fetch(OF_JOB[shelf], (job, *after, limit))
     return (yield from cancel_batch(shelf, rows, limit, new_id, reason, now, done))
@@ -98,7 +103,7 @@ def cancel_pending(
 def cancel_batch(
     shelf: str, rows: Rows, limit: int, new_id: NewId, reason: str, now: Instant, done: Consequences | None
 ) -> Script[CancelBatch]:
-    """End locked rows of a shelf; fewer rows than the limit are the last batch."""
+    """Cancel slices, given by their locked rows; fewer rows than the limit are the last batch."""
     if not rows:
         return CancelBatch(0, None)
     read = shelves.waiting if shelf == "waiting" else shelves.queued
@@ -115,7 +120,7 @@ def cancel_slices(
     now: Instant,
     done: Consequences | None = None,
 ) -> Script[None]:
-    """Cancel slices that the caller has locked; `done` collects what was started."""
+    """Cancel slices that the caller has locked; `done` collects the executions that were started because of this."""
     ended = [as_cancelled(s, reason, now) for s in slices]
     yield from leave(slices, ended, new_id, now, Consequences() if done is None else done)
 
@@ -147,7 +152,7 @@ def cancel_asleep(
 
 
 def is_pending(job: UUID) -> Script[bool]:
-    """Tell whether a job has waiting or queued executions."""
+    """Tell whether a job has executions that have not begun: queued ones, or waiting ones that are not suspended."""
     return bool((yield Fetch(PENDING, (job,))))
 
 
@@ -158,13 +163,13 @@ def unfinished() -> Script[list[UUID]]:
 
 
 def ending_of(job: UUID) -> Script[Ending | None]:
-    """Return which executions a deletion still has to end; None when it is done."""
+    """Return which executions the deletion of a job still has to end: None when it is done."""
     rows = yield Fetch(ENDING, (job,))
     return rows[0][0] if rows else None
 
 
 def add_ending(job: UUID, ending: Ending) -> Script[None]:
-    """Extend the executions that the deletion of an already deleted job has to end."""
+    """Add to the executions that the deletion of a job, which is already deleted, has to end."""
     yield Fetch(ASK, (job, ending))
 
 
@@ -185,7 +190,7 @@ def sessions_of(job: UUID) -> Script[list[UUID]]:
 
 
 def ask_session(session: UUID, job: UUID, reason: str, now: Instant) -> Script[int]:
-    """Ask a session to stop all its executions of a job; the lock of its row keeps them from moving meanwhile."""
+    """Ask a session to stop all its executions of a job; they cannot move, because the session's row is locked."""
     yield from lock_sessions([session])  # guard: ask-locks-session
     rows = yield Fetch(HELD, (session, job))
     return (yield from ask_to_stop(session, rows, reason, now))

@@ -1,4 +1,7 @@
-"""Dead letters: marks of failed executions. The execution itself stays in history as it ended."""
+"""Dead letters: failed executions, which are marked when they are retried or discarded.
+
+The mark has a row of its own. The execution itself stays in history as it ended.
+"""
 
 from collections.abc import Iterable, Sequence
 from uuid import UUID
@@ -16,7 +19,7 @@ COLUMNS: Columns = (
     ("parcel", "uuid"), ("item", "int"), ("kind", "text"), ("execution", "uuid"), ("at", "bigint"),
 )  # fmt: skip
 RETRIED, DISCARDED = "retried", "discarded"
-# A retry is final; a discarded dead letter may still be retried.
+# The mark of a retry is never replaced; a discarded dead letter may still be retried.
 _UNLESS_RETRIED = (
     "ON CONFLICT (parcel, item) DO UPDATE SET kind = excluded.kind, execution = excluded.execution, at = excluded.at"
     " WHERE marks.kind = 'discarded' AND excluded.kind = 'retried'"
@@ -32,14 +35,14 @@ UNMARK = Statement(
 
 
 def reopened(letters: Iterable[tuple[UUID, UUID]]) -> ForEach:
-    """Reopen dead letters, each with the new execution that was cancelled."""
+    """Return the deletion of the marks of dead letters, each given with its new execution, which was cancelled."""
     return ForEach(
         UNMARK, (*ITEM, ("execution", "uuid")), [(parcel_of(letter), index_of(letter), new) for letter, new in letters]
     )
 
 
 def reopen(finished: Iterable[FinishedSlice]) -> Script[None]:
-    """Reopen the dead letters of cancelled retries."""
+    """Reopen dead letters whose new executions were cancelled, by deleting their marks."""
     given_up = [f.slice for f in finished if f.slice.flags & AGAIN and f.state == CANCELLED]
     if not given_up:
         return
@@ -51,7 +54,10 @@ def reopen(finished: Iterable[FinishedSlice]) -> Script[None]:
 
 
 def mark(kind: str, letters: Sequence[tuple[UUID, UUID | None]], now: Instant) -> Script[None]:
-    """Mark failed executions as retried, with the new execution, or as discarded. The first retry stays."""
+    """Mark failed executions as retried, each with its new execution, or as discarded.
+
+    A failed execution that was retried before keeps its mark.
+    """
     # All transactions insert marks in the same order.
     letters = sorted(letters, key=lambda letter: letter[0])  # guard: dead-letters-in-order
     rows = [(parcel_of(letter), index_of(letter), kind, new, now) for letter, new in letters]

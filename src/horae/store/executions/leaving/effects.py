@@ -1,6 +1,6 @@
-"""Effects of ended attempts: the new states of items, the executions that they start, and counts.
+"""Effects of ended attempts: the new states of items, the executions that start because of them, and counts.
 
-Reports, rescues and all other scripts that end executions return them.
+Scripts that settle the attempts of many executions, such as reports, rescues and timeouts, return their effects.
 """
 
 from collections.abc import Iterable, Iterator
@@ -39,19 +39,19 @@ Stamp = tuple[UUID, int]  # session and channel: one exchange of a batch
 class Effects(Struct):
     """The effects of a batch of reports, apart from the answers to the sessions."""
 
-    ignored: dict[Stamp, list[Range]] = {}
+    ignored: dict[Stamp, list[Range]] = {}  # reported ranges that the session of the exchange did not hold
     ended: list[FinishedItems] = []
-    retried: int = 0
+    retried: int = 0  # executions that wait for another attempt after a failure
     failures: dict[str, int] = {}  # attempts that failed or were lost, by the class of their failure
     repeats: list[RetriedAttempts] = []  # attempts that are retried or were lost, by job
-    waited: list[QueueWait] = []  # waiting times of executions that have begun and go on
-    wakes: list[Instant] = []
+    waited: list[QueueWait] = []  # times in the queue of executions that have started and have not ended
+    wakes: list[Instant] = []  # wake times of slices that now wait
     requeued: dict[int, int] = {}  # lane -> least rank of slices that may be claimed there again
-    logged: list[MovedItems] = []
+    logged: list[MovedItems] = []  # items with new log lines
     moved: list[MovedItems] = []  # items that changed without ending
-    feeding: set[UUID] = set()  # jobs of these slices that have dependents
+    feeding: set[UUID] = set()  # jobs of the reported slices on which other jobs depend
     freed: set[UUID] = set()  # parcels with items that released their keys
-    keys: dict[UUID, str | None] = {}  # keys of parcels, if they were read with other rows
+    keys: dict[UUID, str | None] = {}  # encoded keys of parcels, where a statement has read them already
     started: list[MovedItems] = []  # executions that waited and may go on
     returned: list[QueuedSlice] = []  # slices that went back to the queue unchanged
     attempted: list[ParcelAttempts] = []  # attempts that circuits count
@@ -60,24 +60,24 @@ class Effects(Struct):
     children: list[FinishedSlice] = []  # ended steps whose workflows have not advanced yet
     given_up: list[FinishedSlice] = []  # retries of dead letters that were cancelled
     stepped: list[StepChange] = []  # steps of workflows that changed their state
-    newborn: list[QueuedSlice] = []  # steps that follow the ended ones and are in no queue yet
-    open: set[int] = set()  # lanes of such steps without a hold or a limit
+    newborn: list[QueuedSlice] = []  # steps that follow the ended steps and are in no queue yet
+    open: set[int] = set()  # lanes of `newborn` steps that have neither a hold nor a limit
     stored: dict[int, int] = {}  # namespace -> bytes of results
 
     def queue(self, slices: Iterable[QueuedSlice]) -> Insert:
-        """Return the insertion of slices into the queue, and note that they may be claimed."""
+        """Return the Insert of slices into `queued`, and record in `requeued` that they may be claimed."""
         slices = list(slices)
         for queued in slices:
             self.may_claim(queued)
         return shelves.put_queued(slices)
 
     def may_claim(self, item_slice: QueuedSlice | RunningSlice) -> None:
-        """Note that the lane of this slice has something to claim."""
+        """Record in `requeued` that the lane of this slice has executions to claim."""
         self.requeued[item_slice.lane] = min(item_slice.rank, self.requeued.get(item_slice.lane, item_slice.rank))
 
 
 def free_keys(effects: Effects, now: Instant) -> Script[None]:
-    """Admit executions that wait for keys which ended items, or items that wait for a retry, have released."""
+    """Queue executions that waited for the keys of other items, which have ended or wait for a retry."""
     entered = yield from holders.free(effects.freed, now, effects.keys)
     for item_slice in entered.queued:
         effects.may_claim(item_slice)
@@ -97,7 +97,7 @@ def advance_dependents(effects: Effects, new_id: NewId, now: Instant) -> Script[
 
 
 def merge_started(effects: Effects, done: Consequences) -> None:
-    """Merge the consequences for dependents and workflows into the effects."""
+    """Add the executions and steps that were started as consequences to the effects."""
     for lane, rank in done.lanes.items():
         effects.requeued[lane] = min(rank, effects.requeued.get(lane, rank))
     effects.wakes += [at for at in (done.wake_at, done.look_at) if at is not None]
@@ -111,7 +111,7 @@ def merge_started(effects: Effects, done: Consequences) -> None:
 
 
 def put_settled(fates: Settlement, worker: str, session: UUID, effects: Effects) -> Iterator[Insert]:
-    """Yield the insertions of settled items into their shelves, and collect their effects."""
+    """Yield the Inserts that put settled items on their new shelves, and add their effects to `effects`."""
     effects.attempted += _attempted(fates)
     effects.trials += _trials(fates)
     effects.repeats += _repeats(fates)
@@ -147,14 +147,14 @@ def put_settled(fates: Settlement, worker: str, session: UUID, effects: Effects)
 
 
 def _count_failures(tried: Iterable[FailedAttempt], effects: Effects) -> None:
-    """Count attempts that failed, or were lost with their worker, by class."""
+    """Count attempts that failed, or were lost with their worker, by the class of the failure."""
     for t in tried:
         if t.error is not None and t.outcome != "cancelled":
             effects.failures[t.error.kind] = effects.failures.get(t.error.kind, 0) + t.hi - t.lo
 
 
 def _attempted(fates: Settlement) -> Iterator[ParcelAttempts]:
-    """Yield the attempts that circuits count; slices of jobs without a circuit have no flag for it."""
+    """Yield the attempts that circuits count: those of slices with the flag CIRCUIT, whose jobs have a circuit."""
     for f in fates.finished:
         s = f.slice
         if s.flags & CIRCUIT and f.state in ("success", "failed") and (f.error is None or f.error.kind != "lost"):
@@ -166,7 +166,7 @@ def _attempted(fates: Settlement) -> Iterator[ParcelAttempts]:
 
 
 def _trials(fates: Settlement) -> Iterator[RolloutAttempts]:
-    """Yield the attempts that rollouts count; slices that no rollout chose have no flag for it."""
+    """Yield the attempts that rollouts count: those of slices with the flag CHOSEN, whose version a rollout chose."""
     for f in fates.finished:
         s = f.slice
         if s.flags & CHOSEN and f.state in ("success", "failed") and (f.error is None or f.error.kind != "lost"):
@@ -179,7 +179,7 @@ def _trials(fates: Settlement) -> Iterator[RolloutAttempts]:
 
 
 def _spans(finished: FinishedSlice) -> tuple[Micros, ...]:
-    """Return the durations of the items; empty if they are not known."""
+    """Return the durations of the items of a slice; empty if they are not known."""
     count, first, last = finished.slice.hi - finished.slice.lo, finished.started_at, finished.completed_at
     if first is None or (finished.timings is None and count > 1):
         return ()

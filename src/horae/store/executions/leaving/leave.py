@@ -1,8 +1,8 @@
-"""The way into history: executions leave their shelves, and all consequences follow in the order of locks.
+"""The way into history: executions leave their shelves, and the consequences follow in the order of locks.
 
-First their workflows advance, and perhaps the parents of these; then the executions that wait for their keys; then the
-joins of dependent jobs. `leave` is for executions that no worker runs, `follow_attempts` for attempts that workers
-reported or lost. docs/decisions/0019-doors.md lists the few ways around them, with the reason of each.
+First the workflows of ended steps advance, and perhaps the workflows above them. Then executions that wait for released
+keys advance, and then the joins of dependent jobs. `leave` is for executions that no worker runs, `follow_attempts` for
+attempts that workers reported or lost. docs/decisions/0019-doors.md lists the few scripts that use neither, and why.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,13 +35,13 @@ def leave(
 ) -> Script[None]:
     """Move the `ended` parts of waiting or queued slices to history, with all consequences.
 
-    The caller has locked the `held` slices; parts that have not ended stay on their shelf. `more` changes are made
-    together with the move. `done` collects what was started.
+    The caller has locked the `held` slices. Their parts that have not ended stay on their shelf. The changes `more` are
+    written together with the move. `done` collects the executions that were started as a consequence.
     """
     changes = _off([s for s in held if isinstance(s, WaitingSlice)], [s for s in held if isinstance(s, QueuedSlice)])
     rest = _rest(held, ended)
     if rest:  # guard: cancel-keeps-neighbours
-        yield Together(changes)  # before the rest is inserted: the rest may have the same key as the whole slice
+        yield Together(changes)  # in a statement before the next, because a remaining part may have the slice's key
         changes = [
             shelves.put_waiting(s for s in rest if isinstance(s, WaitingSlice)),
             shelves.put_queued(s for s in rest if isinstance(s, QueuedSlice)),
@@ -65,7 +65,7 @@ def _off(waiting: Sequence[WaitingSlice], queued: Sequence[QueuedSlice]) -> list
 def _rest(
     held: Iterable[WaitingSlice | QueuedSlice], ended: Iterable[FinishedSlice]
 ) -> list[WaitingSlice | QueuedSlice]:
-    """Return the parts of slices that have not ended."""
+    """Return the parts of slices that have not ended and stay on their shelf."""
     gone: dict[UUID, list[tuple[int, int]]] = {}
     for f in ended:
         gone.setdefault(f.slice.parcel, []).append((f.slice.lo, f.slice.hi))
@@ -77,7 +77,7 @@ def _rest(
 
 
 def advance_waiting(ended: Sequence[FinishedSlice], new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
-    """Advance executions that wait for the keys of ended executions, and joins of jobs that depend on theirs."""
+    """Queue executions that waited for the keys of ended executions, and advance joins that wait for their jobs."""
     keyed = {f.slice.parcel for f in ended if f.slice.flags & KEYED}
     if keyed:
         entered = yield from holders.free(keyed, now)
@@ -97,10 +97,11 @@ def follow_attempts(
     *,
     keeps_newborn: bool = False,
 ) -> Script[None]:
-    """Advance workflows, keys and joins after a batch of reports or a rescue; the caller makes the last moves.
+    """Advance workflows, keys and joins after a batch of reports or a rescue.
 
-    Keys and dependents of workflows that end by it are handled with those of the reported executions. Steps that may
-    run at once are queued, or left to the caller with `keeps_newborn`.
+    If a workflow ends because of this, its keys and dependents are handled together with those of the reported
+    executions. Steps that may run at once are queued, or with `keeps_newborn` left to the caller. The caller also
+    writes the changes that are still in `moves`.
     """
     if effects.children:
         yield from _follow_steps(effects, moves, new_id, now, child_cache, keeps_newborn=keeps_newborn)
@@ -135,7 +136,7 @@ def _follow_steps(
 
 
 def as_ended(finished: FinishedSlice) -> FinishedItems:
-    """Return an ended workflow for events and statistics, without busy time, because no worker executed it."""
+    """Return an ended workflow for events and statistics; its busy time is 0, because no worker executed it."""
     s, began_at, ended_at = finished.slice, finished.started_at, finished.completed_at
     _, spans = time_worked(began_at, ended_at, None)
     flow = None if began_at is None else WorkflowEnd(s.attempt, began_at, ended_at, finished.error)
@@ -147,6 +148,6 @@ def as_ended(finished: FinishedSlice) -> FinishedItems:
 
 
 def as_cancelled(unstarted: WaitingSlice | QueuedSlice, reason: str, now: Instant) -> FinishedSlice:
-    """Return a slice as cancelled before it was started."""
+    """Return the finished slice of a waiting or queued slice that is cancelled."""
     queued_at = unstarted.queued_at if isinstance(unstarted, QueuedSlice) else None
     return FinishedSlice(slice=unstarted, state="cancelled", reason=reason, queued_at=queued_at, completed_at=now)

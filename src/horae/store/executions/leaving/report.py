@@ -1,7 +1,7 @@
-"""Report: outcomes and notes of workers are matched with running slices by overlap, and settled.
+"""Reports: outcomes, progress and log lines that workers send are matched with the running slices that they overlap.
 
-Only a report of its session or the rescue of that session moves a running slice. Both hold the row lock of the session,
-so rows in `running` need no locks.
+Only a report of its session, or the rescue of that session, moves a running slice. Both hold the lock of the session's
+row, so rows in `running` need no locks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,13 +36,14 @@ from horae.store.workflows.locks import ChildCache
 if TYPE_CHECKING:
     from horae.store.fleet.exchange import IncomingExchange, SessionRow
 
-# Read with the slice, if any job depends on another, so that ends without dependents need no further statement.
+# Whether other jobs depend on the job of the slice. It is read with the slice, if there are dependencies at all, so
+# that the end of a job without dependents needs no further statement.
 FEEDS = "EXISTS (SELECT 1 FROM dependencies d WHERE d.upstream = r.job) AS feeds"
 FEEDS_AT = len(shelves.RUNNING)
-# The keys of a slice are read with it, too, if it has a flag for them.
+# The keys of a slice are read with the slice, too, if its flags show that it has some.
 KEYS = f"CASE WHEN (r.flags & {KEYED}) <> 0 THEN (SELECT p.keys FROM parcels p WHERE p.id = r.parcel) END AS keys"
-# Overlap, not equality: another report of this session may have cut the slice. A session that lost its slices finds
-# nothing here, so its late report changes nothing.
+# Slices are found by overlap instead of equality, because another report of this session may have cut the slice. A
+# session whose slices were taken back finds none here, so that its late report changes nothing.
 HELD = Statement(
     "held",
     f"SELECT {shelves.names(shelves.RUNNING, 'r.')}, {KEYS} FROM given"
@@ -65,7 +66,7 @@ RULES = Statement(
     "SELECT p.id, p.job, p.version, p.delivery, p.due_at, v.spec FROM given JOIN parcels p ON p.id = given.parcel"
     " JOIN job_versions v ON v.job = p.job AND v.version = p.version",
 )
-# Failures by class are counted from the attempts, only for jobs with budgets by class: slices do not carry the counts.
+# Slices do not store the number of failures of each class. For jobs with a budget for a class, they are counted here.
 SPENT = Statement(
     "spent_budgets",
     "SELECT a.parcel, a.lo, a.hi, a.kind, count(*) FROM given JOIN attempts a ON a.parcel = given.parcel"
@@ -81,7 +82,7 @@ PROGRESS: shelves.Columns = (
     ("parcel", "uuid"), ("item", "int"), ("attempt", "int"), ("percent", "float"), ("message", "text"),
     ("at", "bigint"),
 )  # fmt: skip
-# A heartbeat without progress keeps the progress that the attempt reported before.
+# True for a heartbeat without progress, which keeps the progress that the attempt reported before.
 _SIGN = "excluded.percent IS NULL AND excluded.attempt = progress.attempt"
 _PROGRESS = (
     "ON CONFLICT (parcel, item) DO UPDATE SET attempt = excluded.attempt,"
@@ -109,9 +110,10 @@ def settle(
     new_id: NewId,
     child_cache: ChildCache | None = None,
 ) -> Script[Effects]:
-    """Settle the outcomes and notes of these exchanges; their sessions are locked and live.
+    """Settle the outcomes of these exchanges, and store their progress and log lines.
 
-    The last moves and the next steps of workflows are left to the caller, which makes them together with the claim.
+    The caller has locked their sessions, which are live. Some changes stay in `moves`, and the next steps of workflows
+    in `newborn` of the effects: the caller writes both together with the claim.
     """
     effects = Effects()
     reports = [entry for entry in incoming if has_content(entry)]
@@ -151,7 +153,10 @@ Held = dict[tuple[UUID, int], RunningSlice]
 
 
 def _held(incoming: Sequence["IncomingExchange"], effects: Effects, *, depended: bool) -> Script[dict[UUID, Held]]:
-    """Return the running slices that these exchanges report on, by session and key; note jobs with dependents."""
+    """Return the running slices that these exchanges report on, by session and by (parcel, lo).
+
+    Record in `effects` the jobs with dependents, and the keys of the slices.
+    """
     named = {(entry.session, s.parcel, s.lo, s.hi, s.attempt) for entry in incoming for s in _spans(entry)}
     rows = yield ForEach(HELD_FEEDING if depended else HELD, HELD_BY, sorted(named))
     held: dict[UUID, Held] = {}
@@ -166,7 +171,7 @@ def _held(incoming: Sequence["IncomingExchange"], effects: Effects, *, depended:
 
 
 def _start(entry: "IncomingExchange", held: Held, effects: Effects, moves: Deferred, now: Instant) -> Script[None]:
-    """Split items that began to run into slices of their own, with their start."""
+    """Store the start of items that began to run; they become slices of their own."""
     started = entry.exchange.started
     fresh = [s for s in held.values() if s.started_at is None]
     matched = match_ranges(fresh, [ItemRange(s.parcel, s.lo, s.hi, s.attempt) for s in started])
@@ -189,7 +194,10 @@ def _replace(
     moves: Deferred,
     rest: Iterable[Change] = (),
 ) -> Script[None]:
-    """Replace slices by smaller ones, together with the rest of the change; a remainder may keep the key."""
+    """Replace the slices `touched` by smaller ones, together with the changes `rest`.
+
+    The old slices are deleted in a statement before, because a smaller one may have the same (parcel, lo).
+    """
     moves.add([shelves.take("running", touched)])
     if by:
         yield from moves.make()
@@ -216,7 +224,7 @@ def _note(entry: "IncomingExchange", held: Held, effects: Effects, now: Instant)
 
 
 class _Holds:
-    """The items that a session holds, at their attempts."""
+    """The items that a session holds, each at its attempt."""
 
     def __init__(self, held: Held) -> None:
         self._slices: dict[UUID, list[RunningSlice]] = {}
@@ -242,7 +250,7 @@ def _settle_one(
     now: Instant,
     rng: Random,
 ) -> Script[None]:
-    """Settle the outcomes of one exchange against the slices of its session."""
+    """Settle the outcomes of one exchange, for the items that its session holds."""
     outcomes = entry.exchange.outcomes
     matched = match_ranges(list(held.values()), [ItemRange(o.parcel, o.lo, o.hi, o.attempt) for o in outcomes])
     ignored = [Range(parcel=m.parcel, lo=m.lo, hi=m.hi, attempt=m.attempt) for m in matched.missed]
@@ -280,7 +288,7 @@ def _needs_rules(running: RunningSlice, outcome: Outcome) -> bool:
 def _rules(
     parcels: set[UUID], suspended: set[UUID], policies: Mapping[tuple[UUID, int], RetryPolicy]
 ) -> Script[dict[UUID, FailurePolicy]]:
-    """Return the policies for failures in these parcels."""
+    """Return the failure policies of these parcels; `suspended` are the parcels with suspended items."""
     rows = yield ForEach(RULES, (("parcel", "uuid"),), [(parcel,) for parcel in sorted(parcels)])
     rules = {
         parcel: FailurePolicy(
@@ -304,12 +312,12 @@ def _rules(
 
 
 def is_durable(spec: str) -> bool:
-    """Tell whether executions of a job version may wait without a worker, from its stored text."""
+    """Tell whether executions of a job version may be suspended (wait without a worker), from its stored spec."""
     return msgspec.json.decode(spec, type=Spec).durable
 
 
 def policy_of(spec: str) -> RetryPolicy:
-    """Return the retry policy of a job version, from its stored text."""
+    """Return the retry policy of a job version, from its stored spec."""
     return msgspec.json.decode(spec, type=Spec).retry
 
 
@@ -322,7 +330,10 @@ def _decide(
     rules: FailurePolicy | None,
     cancels: Cancels,
 ) -> None:
-    """Settle one reported range by the kind of its outcome; items that were to be cancelled do not go on."""
+    """Settle one reported range by the kind of its outcome.
+
+    Items that the session was asked to cancel end as cancelled, unless they succeeded.
+    """
     if outcome.outcome == "success":
         settler.succeed(running, lo, hi, outcome)
         return
@@ -334,9 +345,9 @@ def _decide(
 
 
 def _go_on(settler: Settler, running: RunningSlice, lo: int, hi: int, outcome: Outcome, rules: FailurePolicy) -> None:
-    """Settle items whose attempt ended but whose execution goes on.
+    """Settle items whose attempt failed, was suspended or was handed back.
 
-    An at-most-once item that has begun is neither queued again nor resumed.
+    An item that may run at most once and has begun is neither queued again nor resumed.
     """
     once = rules.delivery == AT_MOST_ONCE
     if outcome.outcome == "failed":
@@ -359,7 +370,7 @@ StopRequest = tuple[UUID, int, int, str]  # parcel, item, attempt, kind
 
 
 def requests_of(sessions: Iterable[UUID]) -> Script[dict[UUID, list[StopRequest]]]:
-    """Return the requests to the items of each session."""
+    """Return the stored requests of each session to stop items."""
     found: dict[UUID, list[StopRequest]] = {session_id: [] for session_id in sessions}
     rows = yield ForEach(REQUESTS_OF, (("id", "uuid"),), [(session_id,) for session_id in found])
     for session, *asked in rows:

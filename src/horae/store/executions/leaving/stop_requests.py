@@ -1,4 +1,4 @@
-"""Requests to sessions to stop items, as reports and rescues read them."""
+"""Stored requests that sessions stop items; reports and rescues read them to settle the items accordingly."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -20,7 +20,7 @@ Cancels = Mapping[tuple[UUID, int], str]  # item of a parcel -> the given reason
 
 
 class StopRequests(Struct, frozen=True):
-    """The items that a session was asked to stop: to cancel them, with the given reasons, or to preempt them."""
+    """The items that a session was asked to stop: those to cancel, each with its reason, and those to preempt."""
 
     cancels: Cancels
     preempted: frozenset[tuple[UUID, int]]
@@ -39,7 +39,7 @@ def stops_of(session: UUID) -> Script[StopRequests]:
 def cancel_requested(
     settler: Settler, running: RunningSlice, lo: int, hi: int, outcome: Outcome, cancels: Cancels
 ) -> list[tuple[int, int]]:
-    """Cancel the items of a range for which that was requested; return the ranges between them."""
+    """Settle the items of a range as cancelled if this was requested; return the ranges of the other items."""
     asked = [item for item in range(lo, hi) if (running.parcel, item) in cancels] if cancels else []  # guard: cancelled
     for item in asked:
         settler.cancel(running, item, item + 1, outcome, cancels[running.parcel, item])

@@ -1,8 +1,8 @@
 """Timeouts in the queue and in total: executions that exceed them end.
 
-A parcel with such a timeout has one row in `timeouts`, with the earliest instant at which an item may exceed it. It is
-not checked before that, and no script that moves slices has to update it. Items that a worker holds are stopped by the
-worker.
+A parcel with such a timeout has one row in `timeouts`, with the earliest instant at which an item may exceed it. The
+parcel is not checked before that instant, and no script that moves slices has to update the row. Items that a worker
+holds are stopped by the worker.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ QUEUED = Statement(
 
 
 def _items(shelf: str) -> str:
-    """Return a count of a parcel's items on a shelf, without workflows under way, which check their own timeout."""
+    """Return SQL that counts a parcel's items on a shelf, except running workflows, which check their own timeouts."""
     more = " AND s.reason <> 'children'" if shelf == "waiting" else ""
     return f"(SELECT coalesce(sum(s.hi - s.lo), 0) FROM {shelf} s WHERE s.parcel = given.parcel{more})"
 
@@ -56,7 +56,7 @@ SET_NEXT_CHECK = Statement(
 )
 DROP = Statement("drop_timeouts", "DELETE FROM timeouts USING given WHERE timeouts.parcel = given.parcel")
 PARCEL: shelves.Columns = (("parcel", "uuid"),)
-SOON: Micros = SECOND // 4  # until slices that another transaction holds are checked again
+SOON: Micros = SECOND // 4  # slices that another transaction has locked are checked again after this time
 
 
 def end_overdue(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Effects]]:
@@ -98,9 +98,10 @@ def _patience(row: Row) -> ParcelTimeouts:
 def _check(
     patience: ParcelTimeouts, held: Sequence[WaitingSlice | QueuedSlice], remaining: tuple[int, int], now: Instant
 ) -> tuple[list[FinishedSlice], Instant | None]:
-    """Return the slices of a parcel that end, and the instant of the next check.
+    """Return the slices of a parcel that end, and the instant of the next check, or None if none is needed.
 
-    The next check is soon if another transaction holds a part of the parcel now.
+    `remaining` has the number of items that wait or are queued, and of those that run. If fewer items are in `held`
+    than wait or are queued, another transaction has locked the missing ones, and the next check is soon.
     """
     over = [item_slice for item_slice in held if patience.is_over(item_slice, now)]
     left = [item_slice for item_slice in held if item_slice not in over]
