@@ -32,7 +32,7 @@ def store_that_is(node: ServerNode, how: Callable[..., Any], monkeypatch: pytest
     with monkeypatch.context() as patch:
         for one in ("read", "write", "change"):
             patch.setattr(node.store.driver, one, how)
-        for module, name in ((auth, "SOON"), (stored, "PATIENCE"), (stored, "LITTLE_PATIENCE")):
+        for module, name in ((auth, "SOON"), (stored, "PATIENCE"), (stored, "AWAY_PATIENCE")):
             patch.setattr(module, name, 0.05)
         yield
 

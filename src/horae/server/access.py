@@ -1,4 +1,4 @@
-"""Access rules: the credentials that may use a route. Every route declares one of them."""
+"""Access rules: the credentials that may use a route. Every route declares one of these rules."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from horae.model.tenancy.principal import ROLES, Permission, Principal, roles_in
 
 
 class Access(Struct, frozen=True):
-    """The roles that may use a route, and the permission that it requires besides."""
+    """The roles that may use a route, and the permission that the route requires in addition, if any."""
 
     roles: frozenset[str]
     permission: Permission | None = None

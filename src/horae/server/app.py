@@ -1,4 +1,4 @@
-"""The ASGI application: it routes a request and has it answered."""
+"""The ASGI application: it finds the route of a request and returns the route's answer."""
 
 from collections.abc import Collection
 from functools import cached_property
@@ -24,7 +24,7 @@ from horae.server.streaming.stream import EventStreams
 
 
 class Application:
-    """Serves some parts of a node; the owner of the node starts and stops it."""
+    """Serves requests to a node. The creator of the node starts and stops the node; this class does not."""
 
     def __init__(
         self,
@@ -35,7 +35,10 @@ class Application:
         proxies: Proxies | None = None,
         cors: Cors | None = None,
     ) -> None:
-        """Create the application. With `certified`, workers must show a certificate."""
+        """Create the application with the routes of `parts`, such as "api" and "gateway".
+
+        With `certified`, workers must present a client certificate.
+        """
         self.node, self._parts, self._certified = node, parts, certified
         self.proxies, self._cors = proxies or Proxies(), cors or Cors()
         self.metrics = Metrics(node)
@@ -52,12 +55,15 @@ class Application:
         return encode(build(self._served))
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Answer an ASGI call of another server or of this process, and add the request id like our listener."""
+        """Answer a call of an ASGI server or of this process, and add the header X-Request-Id to the answer.
+
+        `HttpListener` does not call this method: it calls `answer` and adds the header itself.
+        """
         if scope["type"] == "websocket":
             await send({"type": "websocket.close"})
             return
         if scope["type"] != "http":
-            raise NotImplementedError(f"The node is started and stopped outside: there is no {scope['type']} here.")
+            raise NotImplementedError(f"This application has no {scope['type']}: start and stop its node yourself.")
         own = dict(scope["headers"]).get(b"x-request-id", b"")
         request_id = own if PROPER_ID.fullmatch(own) else self.node.env.new_id().hex.encode()
 
@@ -73,7 +79,7 @@ class Application:
             REQUEST_ID.reset(before)
 
     async def answer(self, scope: dict[str, Any], receive: Receive) -> Response:
-        """Answer a request, and let pages of other sites read the answer if a setting allows it."""
+        """Answer a request. If the settings allow the origin of the request, add CORS headers for its pages."""
         headers = scope["fields"] = dict(scope["headers"])
         origin = self._cors.allowed(headers)
         if origin is None:
@@ -100,26 +106,28 @@ class Application:
         return await adapt_answer(reply, route, headers) if route.method == "GET" else reply
 
     def _quoted(self, scope: dict[str, Any]) -> Found[Route] | None:
-        """Find the route of a path with a quoted slash, which does not split it: `jobs/etl%2Fload`."""
+        """Find the routes of a path with a percent-encoded slash, which belongs to a name: `jobs/etl%2Fload`."""
         found = self._router.find(scope["raw_path"].decode("latin-1"))
         return None if found is None else (found[0], {name: unquote(text) for name, text in found[1].items()})
 
 
 def has_route(parts: Collection[str], route: Route) -> bool:
-    """Return whether a server that runs these parts has this route; every server has health and metrics."""
+    """Return whether a server that runs these parts has this route. Every server has routes for health and metrics."""
     return route.tag in ("health", "metrics") or ("gateway" if route.tag == "sessions" else "api") in parts
 
 
 def wrong_host() -> BadInput:
     """Return the refusal of a request for a host name that is not this server's."""
     return BadInput(
-        "This server has another name.", "Ask for a name that its setting allowed_hosts lists.", field="Host"
+        "The Host of this request is not a name of this server.",
+        "Use a host name that the server's setting allowed_hosts lists.",
+        field="Host",
     )
 
 
 def missing_certificate() -> Forbidden:
     """Return the refusal of a worker without a certificate."""
     return Forbidden(
-        "Workers of this server show a certificate, and this one did not.",
-        "Give the worker one that the server's tls_client_ca signed: HORAE_CLIENT_CERT and HORAE_CLIENT_KEY.",
+        "This server requires a client certificate of workers, and this worker presented none.",
+        "Set HORAE_CLIENT_CERT and HORAE_CLIENT_KEY to a certificate that the server's tls_client_ca signed.",
     )

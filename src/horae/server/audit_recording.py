@@ -1,7 +1,8 @@
 """Entries of the audit log for changes by people and programs: the start of each change, then its end.
 
-Executions are left out: each stores its caller, and reports of workers are its history. For a changed definition, the
-log holds the fields that differ: the definition is read through its own route, before and after.
+Submissions of executions and reports of workers are left out, because each execution stores its caller and its history.
+For a changed definition, the audit log holds the fields that differ. To find them, the definition is read through its
+own GET route before and after the change.
 """
 
 import re
@@ -24,10 +25,11 @@ from horae.server.route import API, Route
 
 MOST_DETAIL = 16 * 1024  # bytes
 MOST_TARGET = 500  # characters
+# Fields with values that may be personal or secret, and are not recorded.
 PERSONAL = ("params", "result", "payload", "data", "value", "code", "token", "password")
 NOT_RECORDED = "(not recorded)"
-DEEPEST = 30  # recorded levels of a request
-# Fields that change by themselves.
+DEEPEST = 30  # levels of nesting of a request that are recorded
+# Fields that change without a request. A difference in them is not recorded.
 VOLATILE = frozenset((
     "updatedAt", "nextFireAt", "lastExecution", "startedAt", "progress", "executionId", "status", "next", "depth",
     "firing",
@@ -38,14 +40,14 @@ log = structlog.get_logger("horae.server")
 
 
 class AuditRecorder:
-    """Writes requests to these routes to the audit log."""
+    """Records requests to the given routes in the audit log."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._readers = _readers(routes)
         self._paths = frozenset(route.path for route in routes)
 
     async def record(self, call: ApiCall, run: Callable[[], Awaitable[Response]]) -> Response:
-        """Run a request and record it. A request that cannot be recorded is not started."""
+        """Run a request, and record its start and its end. If the start cannot be recorded, the request is not run."""
         reader = self._readers.get(call.route.name)
         before = await _read(call, reader)
         body = _body(call)
@@ -80,7 +82,7 @@ class AuditRecorder:
                 await call.node.tenancy.audit.deny(_entry(call, "denied", target, details))
 
     def created_by(self, route: Route) -> str | None:
-        """Return `name` or `id`, the parameter for the things that a route creates; None if it creates none."""
+        """Return the path parameter of the things that a route creates, `name` or `id`; None if it creates none."""
         if route.method != "POST":
             return None
         if f"{route.path}/{{name}}" in self._paths or f"{route.path}/{{ref}}" in self._paths:
@@ -90,8 +92,9 @@ class AuditRecorder:
     async def target_of(self, call: ApiCall, asked: Any) -> str:
         """Return the target of a request: its path up to the last name, as in `jobs/etl/triggers/nightly`.
 
-        So the entries of a thing share its target, whatever the action (`/pause`), and the entries of its parts follow
-        below it. A job appears by name, even if the path has its id. `asked` is the body, as far as it can be read.
+        So all entries about a thing have the same target, whatever the action (such as `/pause`), and the targets of
+        its parts begin with that target. A job appears by name, even if the path has its id. `asked` is the decoded
+        body, or None if it cannot be decoded.
         """
         how, path = self.created_by(call.route), call.route.path.removeprefix(f"{API}/")
         if how is None:
@@ -104,7 +107,7 @@ class AuditRecorder:
         return target.replace("\0", "\N{REPLACEMENT CHARACTER}")[:MOST_TARGET]
 
     def target_after(self, call: ApiCall, target: str, reply: Response) -> tuple[str, str | None]:
-        """Return the target as the answer names it, and the id of the created thing."""
+        """Return the target, with the name or id of a created thing, and the last part of the answer's Location."""
         place = dict(reply.headers).get(b"location")
         made = None if place is None else place.decode("latin-1").rpartition("/")[2]
         how = self.created_by(call.route)
@@ -134,13 +137,13 @@ def _readers(routes: Sequence[Route]) -> Mapping[str, Route]:
             while path and path not in reads:
                 path = path.rpartition("/")[0]
             if not path:
-                raise LookupError(f"{route.name} records changes, and no GET at its path or above shows them.")
+                raise LookupError(f"{route.name} records changes, but no GET route at its path or above reads them.")
             found[route.name] = reads[path]
     return found
 
 
 async def _record_each(call: ApiCall, reply: Response, begun: int) -> None:
-    """Record each definition that an apply has changed, like its own route."""
+    """Record each definition that an apply has changed, as if it had been changed through its own route."""
     applied = msgspec.json.decode(reply.body, type=AppliedListView)
     for one in () if applied.dry_run else applied.items:
         if one.outcome == "unchanged":
@@ -169,7 +172,7 @@ async def _end(call: ApiCall, entry: AuditEntry) -> None:
 
 
 async def _read(call: ApiCall, reader: Route | None) -> dict[str, Any] | None:
-    """Return a definition as its own route shows it; None if there is none."""
+    """Return a definition from its own GET route; None if it does not exist or cannot be read."""
     if reader is None:
         return None
     arguments = {} if reader.query is None else {"query": reader.query()}
@@ -182,7 +185,7 @@ async def _read(call: ApiCall, reader: Route | None) -> dict[str, Any] | None:
 
 
 def _changed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[str, list[Any]]:
-    """Return each field that differs, before and after."""
+    """Return the fields that differ, each with its values before and after."""
     old, new = before or {}, after or {}
     names = sorted({*old, *new} - VOLATILE)
     changed = (name for name in names if old.get(name) != new.get(name))
@@ -190,14 +193,14 @@ def _changed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dic
 
 
 def _body(call: ApiCall) -> Any:
-    """Return the body, if it can be read."""
+    """Return the decoded body; None if it is empty or not JSON."""
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         return msgspec.json.decode(call.body) if call.body else None
     return None
 
 
 def _request(call: ApiCall, body: Any) -> dict[str, Any]:
-    """Return the request without personal values."""
+    """Return the recorded form of a request: its path, its query and, if the route allows, its body (`_public`)."""
     details: dict[str, Any] = {"path": _path(call)}
     if call.scope["query_string"]:
         details["query"] = call.scope["query_string"].decode("latin-1")[:500]
@@ -212,7 +215,7 @@ def _path(call: ApiCall) -> str:
 
 
 def _public(asked: Any, deep: int = 0) -> Any:
-    """Remove the values given to jobs, at any depth: in a definition, its triggers or its steps."""
+    """Return a body without the values of PERSONAL fields, at any depth, such as in triggers and steps."""
     if deep > DEEPEST:
         return NOT_RECORDED
     if isinstance(asked, list):
@@ -235,7 +238,7 @@ def _entry(
 
 
 def _encoded(details: dict[str, Any]) -> str:
-    """Encode details as JSON, within limits; a part that is too long is replaced by the names of its fields."""
+    """Encode details as JSON of at most MOST_DETAIL bytes; fields that are too long are replaced by their names."""
     for name in ("request", "changed"):
         if len(msgspec.json.encode(details)) > MOST_DETAIL and isinstance(details.get(name), dict):
             details = {**details, name: {"tooLong": sorted(details[name])[:100]}}

@@ -1,4 +1,4 @@
-"""Authentication by a bearer key, or by the cookie of a signed-in browser; and authorisation of routes."""
+"""Authentication by a bearer key or by the cookie of a signed-in browser, and authorisation to use routes."""
 
 import hmac
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from horae.server.time_limits import within_seconds
 COOKIE = "horae"
 CSRF_HEADER = b"x-csrf-token"
 NAMESPACE_HEADER = b"horae-namespace"
-SOON = 1.0  # seconds for the store to confirm a cached credential
+SOON = 1.0  # seconds within which the store must confirm a cached credential of a monitoring request
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 _REMEDY = (
@@ -22,10 +22,10 @@ _REMEDY = (
 
 
 async def authenticate(keys: ApiKeys, method: str, headers: Mapping[bytes, bytes]) -> Principal:
-    """Return the caller of a request, in the namespace that it chooses if its credential has several.
+    """Return the caller of a request. The header Horae-Namespace chooses among the namespaces of the credential.
 
-    Raises Unauthorized, Forbidden for a browser's write without its token, and NotFound for a namespace that is not
-    this credential's.
+    Raises Unauthorized without a valid credential, Forbidden for a browser's write without its CSRF token, and NotFound
+    for a namespace that does not belong to the credential.
     """
     shown = headers.get(b"authorization")
     who = await _bearer(keys, shown) if shown is not None else await _browser(keys, method, headers)
@@ -34,7 +34,7 @@ async def authenticate(keys: ApiKeys, method: str, headers: Mapping[bytes, bytes
 
 
 async def authenticate_monitoring(keys: ApiKeys, method: str, headers: Mapping[bytes, bytes]) -> Principal:
-    """Return the caller of a monitoring request. If the store is away, a known credential suffices."""
+    """Return the caller of a monitoring request. If the store is away, a credential in this server's cache suffices."""
     known = keys.recall(_key_of(headers.get(b"authorization", b"")))
     if known is None:
         return await authenticate(keys, method, headers)
@@ -53,7 +53,7 @@ def authorise(who: Principal, route: Route) -> None:
     flag = f" --permission {may.permission}" if may.permission else ""
     beyond = f' and the permission "{may.permission}"' if may.permission else ""
     raise Forbidden(
-        f'A credential with the role "{who.role}" may not use {route.method} {route.path}: that takes the role'
+        f'A credential with the role "{who.role}" may not use {route.method} {route.path}: that route requires the role'
         f' "{needed}"{beyond}.',
         f"Make such a key with `horae keys create NAME --role {needed}{flag}`, on the server's machine or with an"
         " administrator's key, and set HORAE_KEY to it.",
@@ -64,7 +64,7 @@ async def _browser(keys: ApiKeys, method: str, headers: Mapping[bytes, bytes]) -
     cookie = cookie_of(headers)
     who = await keys.check_cookie(cookie) if cookie else None
     if who is None:
-        raise Unauthorized("This needs a credential.", _REMEDY)
+        raise Unauthorized("This request needs a credential.", _REMEDY)
     if method not in SAFE_METHODS:
         _check_csrf(who, headers)
     return who
@@ -74,7 +74,7 @@ async def _bearer(keys: ApiKeys, shown: bytes) -> Principal:
     key = _key_of(shown)
     who = await keys.check(key) if key else None
     if who is None:
-        raise Unauthorized("This key is not valid: unknown, revoked or expired.", _REMEDY)
+        raise Unauthorized("This key is not valid: it is unknown, revoked or expired.", _REMEDY)
     return who
 
 
@@ -95,15 +95,15 @@ def _check_csrf(who: Principal, headers: Mapping[bytes, bytes]) -> None:
 def refuse_forms(headers: Mapping[bytes, bytes]) -> None:
     """Refuse a request that a form of another site could send, where no CSRF token exists yet.
 
-    Otherwise a user could be signed in to an attacker's account without noticing. Browsers ask the server before
-    another site's page may send JSON, and the server refuses.
+    Otherwise a user could be signed in to an attacker's account without noticing. A form cannot send JSON; and before a
+    page of another site may send JSON, its browser asks the server (a CORS preflight), which refuses.
     """
     if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != b"application/json":
-        raise Forbidden("A browser is signed in by JSON only.", "Send `Content-Type: application/json`.")
+        raise Forbidden("A sign-in must be sent as JSON.", "Send `Content-Type: application/json`.")
 
 
 def cookie_of(headers: Mapping[bytes, bytes], name: str = COOKIE) -> str | None:
-    """Return a cookie's text, and ignore all other cookies, even malformed ones of neighbouring sites."""
+    """Return the text of the cookie `name`. Other cookies are ignored, even malformed ones of neighbouring sites."""
     for pair in headers.get(b"cookie", b"").decode("latin-1").split(";"):
         own, _, text = pair.strip().partition("=")
         if own == name:

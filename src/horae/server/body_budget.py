@@ -1,7 +1,7 @@
-"""The memory budget of large bodies: those of one namespace share a bounded amount, and further bodies wait.
+"""The memory budget of large bodies: the bodies of one namespace share a bounded amount of memory; further bodies wait.
 
-A body that must wait is not read, so its client waits, too. Room for the whole body is reserved before it is read:
-otherwise many half-read bodies would wait for one another.
+A body that must wait is not read from its connection, so its client waits, too. Memory for a whole body is reserved
+before the body is read, because many half-read bodies could wait for one another forever.
 """
 
 import asyncio
@@ -10,12 +10,12 @@ from collections.abc import Mapping
 
 from horae.server.route import Route
 
-SMALL = 64 * 1024  # bytes; a smaller body needs no room
+SMALL = 64 * 1024  # bytes; a body of at most this size reserves no memory
 MOST = 256 * 1024 * 1024  # bytes for the large bodies of a namespace
 
 
 class BodyBudget:
-    """Counts the bytes of large bodies, by namespace."""
+    """Counts the bytes of large bodies, by namespace. A body larger than the budget `most` is read alone."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
@@ -23,7 +23,7 @@ class BodyBudget:
         self._waiting: dict[int, deque[tuple[int, asyncio.Future[None]]]] = {}
 
     async def enter(self, namespace: int, size: int) -> None:
-        """Reserve room for a body, in the order of arrival; `leave` must follow."""
+        """Reserve `size` bytes, after the bodies that arrived earlier. The caller must call `leave` afterwards."""
         if namespace not in self._waiting and self._fits(namespace, size):
             self._held[namespace] += size
             return
@@ -37,7 +37,7 @@ class BodyBudget:
             raise
 
     def leave(self, namespace: int, size: int) -> None:
-        """Release room, and admit waiting bodies that fit now."""
+        """Release `size` bytes, and admit waiting bodies that fit now."""
         self._held[namespace] -= size
         waiting = self._waiting.get(namespace, deque())
         while waiting and (waiting[0][1].done() or self._fits(namespace, waiting[0][0])):
@@ -56,7 +56,7 @@ class BodyBudget:
 
 
 def large_body_size(route: Route, headers: Mapping[bytes, bytes]) -> int:
-    """Return the bytes that a request's body may need; 0 for a small one."""
+    """Return the most bytes that a request's body can have, by its headers and its route; 0 for a small body."""
     length = headers.get(b"content-length")
     most = route.limit if length is None or not length.isdigit() else min(int(length), route.limit)
     if length is None and b"transfer-encoding" not in headers:

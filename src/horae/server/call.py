@@ -1,4 +1,4 @@
-"""A call: one admitted request, in the view of a route."""
+"""A call: an admitted request with its caller, as a route receives it."""
 
 import hashlib
 from collections.abc import AsyncIterator, Mapping
@@ -36,16 +36,16 @@ class ApiCall:
         self._receive = receive
 
     def pieces(self) -> AsyncIterator[bytes]:
-        """Return the body in pieces, on a route that streams."""
+        """Yield the body in pieces. Only routes with `streams` use this; for other routes, `body` has the body."""
         return read_pieces(self._receive)
 
     def of(self, route: Route) -> "ApiCall":
-        """Return a call of the same caller to another route, which reads the thing that this route changes."""
+        """Return a call of the same caller, without a body, to the route that reads the thing this route changes."""
         return ApiCall(self.node, route, self.scope, self.headers, self.who, b"", self._receive)
 
     @property
     def namespace(self) -> int:
-        """Return the tenant: from the credential, never from the request."""
+        """Return the caller's namespace: one of the credential's, among which the request may choose."""
         return self.who.namespace
 
     @property
@@ -64,7 +64,7 @@ class ApiCall:
 
     @property
     def server_url(self) -> str:
-        """Return this server's URL as the client wrote it, if it did."""
+        """Return this server's URL with the host of the client's request; without a Host, the URL it announces."""
         host = self._proxies.host(self.scope, self.headers)
         return f"{'https' if self.secure else 'http'}://{host}" if host else self.node.fleet.presence.url
 
@@ -99,7 +99,7 @@ class ApiCall:
         return TraceHeaders(self.header(b"traceparent"), ",".join(states) or None)
 
     def if_match(self) -> int | None:
-        """Return the version that the client edited; `*` or no header means any."""
+        """Return the version in If-Match, on which the client's edit is based; None (`*` or no header) means any."""
         text = self.header(b"if-match")
         if text is None or text.strip() == "*":
             return None

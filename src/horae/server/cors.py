@@ -21,7 +21,7 @@ class Cors:
         self._origins = frozenset(origin.rstrip("/").lower().encode() for origin in origins)
 
     def allowed(self, headers: Mapping[bytes, bytes]) -> bytes | None:
-        """Return the origin for the answer's header; None if its page may not read the answer."""
+        """Return the value of Access-Control-Allow-Origin; None if pages of this origin may not read the answer."""
         origin = headers.get(b"origin") if self._origins else None
         if origin is None:
             return None
@@ -30,7 +30,7 @@ class Cors:
         return origin if origin.lower() in self._origins else None
 
     def preflight(self, origin: bytes) -> Response:
-        """Answer the request that a browser sends before a page's request."""
+        """Answer a preflight: the OPTIONS request that a browser sends before the request of a page."""
         own = (
             (b"access-control-allow-methods", METHODS),
             (b"access-control-allow-headers", ALLOWED),

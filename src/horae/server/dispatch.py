@@ -1,7 +1,7 @@
 """The processing of every request before and after its route runs.
 
-Admission is decided by the matched route alone, before the body is read. Every error becomes a problem document; no
-detail of an unexpected exception leaves the process.
+The credential and its role are checked before the body is read, and its scope after the body is decoded. Every error
+becomes a problem document; no detail of an unexpected exception leaves the process.
 """
 
 from collections.abc import Collection, Mapping
@@ -43,7 +43,7 @@ async def answer(node: ServerNode, route: Route, scope: Scope, receive: Receive)
             await budget.enter(who.namespace, size)
         try:
             body = await _read(route, headers, receive)
-            if size and route.name == "sessions.exchange":  # it may wait for work, long after its body is decoded
+            if size and route.name == "sessions.exchange":  # it may wait for work long after its body was read
                 budget.leave(who.namespace, size)
                 size = 0
             return await _acting(ApiCall(node, route, scope, headers, who, body, receive))
@@ -57,7 +57,7 @@ async def answer(node: ServerNode, route: Route, scope: Scope, receive: Receive)
     except Exception as error:
         if isinstance(error, OverflowError) or isinstance(error.__cause__, OverflowError):
             return problem(
-                BadInput("A number is larger than the store can hold.", "Send a smaller one."), scope["path"]
+                BadInput("A number is larger than the store can hold.", "Send a smaller number."), scope["path"]
             )
         return unexpected_problem(error, route.name, scope["path"])
 
@@ -80,7 +80,7 @@ async def _acting(call: ApiCall) -> Response:
 async def unmatched(
     node: ServerNode, scope: Scope, there: Mapping[str, Route], parts: Collection[str] = ROLES
 ) -> Response:
-    """Answer a request that no route matched; `there` are the routes of its path.
+    """Answer a request that no route matched. `there` has the routes of its path by method, or nothing.
 
     A client without a credential does not learn which paths exist.
     """
@@ -93,7 +93,7 @@ async def unmatched(
             return _not_allowed(scope, ", ".join([*there, *(("HEAD",) if "GET" in there else ()), "OPTIONS"]))
         remedy = "/openapi.json lists all paths."
         if len(parts) < len(ROLES):
-            remedy = f"This server runs only {' and '.join(sorted(parts))} (--only): ask one that runs the rest."
+            remedy = f"This server runs only {' and '.join(sorted(parts))} (--only). Use one that runs the other parts."
         raise NotFound(f"There is nothing at {scope['path'][:200]}.", remedy)
     except HoraeError as error:
         return problem(error, scope["path"])
@@ -105,7 +105,8 @@ def _not_allowed(scope: Scope, allow: str) -> Response:
     """Answer an OPTIONS request for a path, or refuse a method that it does not have."""
     if scope["method"] == "OPTIONS":
         return Response(204, headers=((b"allow", allow.encode()),))
-    raise MethodNotAllowed(f"{scope['path'][:200]} has no {scope['method'][:20]}.", f"It has: {allow}.", allow=allow)
+    detail = f"{scope['path'][:200]} has no method {scope['method'][:20]}."
+    raise MethodNotAllowed(detail, f"Its methods are {allow}.", allow=allow)
 
 
 async def _admit(
@@ -131,7 +132,7 @@ def _body(call: ApiCall, decoder: msgspec.json.Decoder[Any]) -> Any:
     return decode(call.body, decoder)
 
 
-async def _keep_within(call: ApiCall, arguments: Mapping[str, Any]) -> None:
+async def _check_scope(call: ApiCall, arguments: Mapping[str, Any]) -> None:
     try:
         await call.route.scope(call, arguments)
     except Forbidden as error:
@@ -154,7 +155,7 @@ def _recorder(scope: Scope) -> AuditRecorder:
 
 
 async def _in_turn(call: ApiCall) -> Response:
-    """Perform a call when it is its namespace's turn."""
+    """Perform a call, after waiting for its namespace's turn if its route requires that."""
     if call.route.tag == "sessions":
         _check_installation(call)
     if not call.route.takes_turn:
@@ -170,7 +171,7 @@ async def _perform(call: ApiCall) -> Response:
     """Decode the route's input and run it; a repetition with an Idempotency-Key is not run again."""
     route, arguments = call.route, dict[str, Any]()
     if "\0" in call.scope["path"]:
-        raise NotFound("No name contains the character NUL.", "Leave it out.")
+        raise NotFound("The path contains the character NUL, which no name has.", "Leave it out.")
     if route.query is not None:
         arguments["query"] = decode_query(call.scope["query_string"], route.query)
     if route.body is not None:
@@ -178,7 +179,7 @@ async def _perform(call: ApiCall) -> Response:
             refuse_nul(call.body)
         arguments["body"] = _body(call, route.body)
     if call.who.scoped:
-        await _keep_within(call, arguments)
+        await _check_scope(call, arguments)
 
     async def run() -> Response:
         return await route.run(call, **arguments)

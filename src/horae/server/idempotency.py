@@ -1,4 +1,4 @@
-"""Idempotency-Key: a repeated POST gets the first answer again and has no further effect."""
+"""Idempotency-Key: while the first answer is stored, a repeated POST gets it again and has no further effect."""
 
 from collections.abc import Awaitable, Callable
 
@@ -24,7 +24,7 @@ class StoredResponse(Struct, frozen=True):
 
 
 async def run_once(call: ApiCall, key: str, run: Callable[[], Awaitable[Response]]) -> Response:
-    """Run a request, or return the answer of its first run."""
+    """Run a request, or return the stored answer of its first run."""
     done = await call.node.tenancy.idempotent_requests.once(_asked(call, key, KEPT_FOR), run, _kept)
     if isinstance(done, Response):
         return done

@@ -1,6 +1,6 @@
 """The OpenAPI 3.1 document, built from the routes.
 
-Schemas come from msgspec, which also decodes the bodies: the document describes exactly what the server accepts.
+Schemas come from msgspec, which also decodes the bodies, so the document describes exactly what the server accepts.
 """
 
 import inspect
@@ -22,7 +22,7 @@ from horae.version import __version__
 PREFIX = "#/components/schemas/"
 IDEMPOTENCY = "Makes a repetition safe: the same key and body get the same answer for a day (submissions: two hours)."
 TRACE_STATE = "The vendors' state of that trace, forwarded with it."
-TRACE = "The W3C trace context that the executions belong to; one that cannot be read is dropped."
+TRACE = "The W3C trace context that the executions belong to; a malformed context is ignored."
 HEADERS: dict[str, Document] = {
     "Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": 256},
     "If-Match": {"type": "string", "pattern": r'^(\*|(W/)?"[0-9]{1,9}(\.[0-9a-f]{1,16})?")$'},
@@ -32,7 +32,7 @@ MERGE_PATCH = "application/merge-patch+json"
 FILE, FILE_SCHEMA = "application/octet-stream", {"type": "string", "format": "binary"}
 JOB_VIEWS = ("JobView", "ListedJobView")
 AS_WRITTEN = tuple(row.name for row in JOB.rows if row.kind.shown is Any)  # fields shown as they were written
-UNLOCATED = frozenset({"sessions", "enrolments"})  # tags whose created things have no URL
+UNLOCATED = frozenset({"sessions", "enrolments"})  # tags of routes that create things without a URL
 UUID_TAGS = frozenset({"executions", "dlq", "sessions"})  # tags with a UUID as {id}
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
@@ -62,7 +62,7 @@ def build(routes: Iterable[Route]) -> Document:
 
 
 def _tags(routes: Iterable[Route]) -> dict[str, str]:
-    """Return a description of each tag: the first line of the module of its routes."""
+    """Return a description of each tag: the first line of the docstring of the module with its routes."""
     modules = {route.tag: inspect.getmodule(route.run) for route in reversed(list(routes))}
     return {tag: (inspect.getdoc(module) or tag).partition("\n")[0] for tag, module in modules.items()}
 
@@ -74,13 +74,13 @@ def _security() -> Document:
             "type": "apiKey",
             "in": "cookie",
             "name": "horae",
-            "description": "A browser's, from POST /api/v1/sign-in; its writes also send X-CSRF-Token.",
+            "description": "A browser's cookie, set by POST /api/v1/sign-in. Writes must also send X-CSRF-Token.",
         },
     }
 
 
 class Schemas(dict[Any, Document]):
-    """The schema of each type in the document; several types are alternatives."""
+    """The schema of each type in the document; a tuple of types stands for alternatives."""
 
     def of(self, body_type: Any) -> Document:
         return {"oneOf": [self[one] for one in body_type]} if isinstance(body_type, tuple) else self[body_type]
@@ -95,7 +95,10 @@ def _schemas(routes: list[Route]) -> tuple[Schemas, Document]:
 
 
 def _typed(components: Document) -> None:
-    """Add types to answers that msgspec knows as any JSON: a read definition has the form of the written one."""
+    """Add schemas to fields of answers that msgspec knows only as any JSON.
+
+    A definition is read in the form in which it is written, so its fields get the schemas of the request's fields.
+    """
     written = components["JobBody"]["properties"]
     for name in JOB_VIEWS:
         shown = components[name]["properties"]
@@ -142,7 +145,7 @@ def _operation(route: Route, schemas: Schemas, refusals: "Refusals") -> Document
 
 
 def _needs_body(takes: Any) -> bool:
-    """Return whether any field is required; otherwise an empty body counts as an empty object."""
+    """Return whether a body is required. If an accepted type has no required field, an empty body counts as `{}`."""
     types = takes if isinstance(takes, tuple) else (takes,)
     return all(any(field.required for field in msgspec.structs.fields(body_type)) for body_type in types)
 
@@ -171,7 +174,7 @@ def _query_parameters(route: Route) -> Iterator[Document]:
 
 
 def _without_null(schema: Document) -> Document:
-    """Remove null from a parameter's schema: an absent parameter is left out."""
+    """Remove null from the schema of a parameter, because a query cannot hold null: it leaves the parameter out."""
     rest = {name: value for name, value in schema.items() if not (name == "default" and value is None)}
     kept = [option for option in rest.get("anyOf", ()) if option.get("type") != "null"]
     if "anyOf" not in rest or len(kept) == len(rest["anyOf"]):
@@ -197,9 +200,9 @@ def _answer(route: Route, body_type: Any, schemas: Schemas) -> Document:
         answer["content"] = {route.media: {"schema": FILE_SCHEMA if body_type is bytes else schemas.of(body_type)}}
     headers = {}
     if body_type is not None and route.tag not in UNLOCATED and route.gives.keys() & {201, 202}:
-        headers["Location"] = _header("Where to read it.")
+        headers["Location"] = _header("The path at which the created thing can be read.")
     if inspect.isclass(body_type) and issubclass(body_type, Versioned):
-        headers["ETag"] = _header("Its version, for If-Match, and a digest of the answer, for If-None-Match.")
+        headers["ETag"] = _header("The thing's version, for If-Match, and a digest of the answer, for If-None-Match.")
     elif is_tagged(route):
         headers["ETag"] = _header("A digest of the answer, for If-None-Match.")
     return {**answer, "headers": headers} if headers else answer
@@ -219,14 +222,14 @@ REFUSED_WITH: dict[int, Document] = {
 
 
 class Refusals:
-    """The refusing answers, each once for all routes that give it."""
+    """The answers with errors. Routes that refuse a request with the same errors share one component."""
 
     def __init__(self, schema: Document) -> None:
         self._content = {"application/problem+json": {"schema": schema}}
         self.components: Document = {}
 
     def of(self, route: Route) -> Document:
-        """Return references to the refusals of a route, by status."""
+        """Return references to the components for the errors of a route, by status."""
         kinds: dict[int, list[type[HoraeError]]] = {}
         for error in _errors(route):
             kinds.setdefault(error.status, []).append(error)

@@ -11,14 +11,14 @@ from msgspec import UNSET, Struct, UnsetType
 from horae.errors import Busy, HoraeError, TooLarge, Unauthorized
 from horae.server.reply import PROBLEM, UNCACHED, Response, encode
 
-PROPER_ID = re.compile(rb"[0-9A-Za-z._:/+=@-]{1,128}")  # a request id chosen by the client
-REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")  # of the request that this task answers
+PROPER_ID = re.compile(rb"[0-9A-Za-z._:/+=@-]{1,128}")  # the request ids that a client may choose
+REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")  # the id of the request that this task answers
 
 log = structlog.get_logger("horae.server")
 
 
 class ProblemDocument(Struct, frozen=True, kw_only=True):
-    """An error and its remedy; an error's own members are added to these."""
+    """An error and its remedy. The document of an error also has the members that only this error has."""
 
     type: str
     title: str
@@ -28,7 +28,7 @@ class ProblemDocument(Struct, frozen=True, kw_only=True):
     instance: str = ""
     request_id: str = msgspec.field(default="", name="requestId")
     field: str | UnsetType = UNSET  # the part of the request that is wrong
-    index: int | UnsetType = UNSET  # of the item that is wrong, among several
+    index: int | UnsetType = UNSET  # the position of the wrong item, in a request with several
     retry_after: int | UnsetType = msgspec.field(default=UNSET, name="retryAfter")  # seconds
 
 
@@ -57,7 +57,7 @@ class InternalError(HoraeError):
 
 
 def problem_document(error: HoraeError, instance: str = "") -> dict[str, Any]:
-    """Return an error's document. Its own members come first, so that none of them hides a standard member."""
+    """Return an error's document. The standard members replace members of the error with the same names."""
     return {
         **error.fields,
         "type": f"urn:horae:{error.slug}",
@@ -70,7 +70,7 @@ def problem_document(error: HoraeError, instance: str = "") -> dict[str, Any]:
 
 
 def problem(error: HoraeError, instance: str) -> Response:
-    """Return an error's answer."""
+    """Return the answer for an error; `instance` is the path of the request."""
     headers = [UNCACHED]
     if isinstance(error, Unauthorized):
         headers.append((b"www-authenticate", b"Bearer"))

@@ -1,4 +1,4 @@
-"""ASGI answers: small, encoded once, with the headers of every page."""
+"""ASGI answers with the security headers that every answer has. Their bodies are small and held in memory."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from hashlib import blake2b
@@ -35,7 +35,8 @@ class Response:
         self, status: int = 200, body: bytes = b"", kind: bytes = JSON, headers: Iterable[Header] = (UNCACHED,)
     ) -> None:
         self.status, self.body, self.kind, self.headers = status, body, kind, tuple(headers)
-        self.stored_body: bytes | None = None  # the body to store for repetitions, when this one holds a secret
+        # If `body` holds a secret: the body to store for repetitions with the same Idempotency-Key.
+        self.stored_body: bytes | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self.status == 204:
@@ -49,11 +50,11 @@ class Response:
 
 
 def ok(value: object, status: int = 200, *, location: str | None = None, version: int | None = None) -> Response:
-    """Return a JSON document.
+    """Return an answer with a JSON document.
 
-    The ETag of a versioned thing has two parts: its version, for If-Match, and a digest of the whole answer, for
-    If-None-Match, since states and counts change without a new version. It is weak, because answers are also sent
-    compressed.
+    With `version`, the answer has an ETag of two parts: the version, for If-Match, and a digest of the whole answer,
+    for If-None-Match, because states and counts change without a new version. The ETag is weak, because answers are
+    also sent compressed.
     """
     headers, body = [UNCACHED], encode(value)
     if location is not None:

@@ -1,7 +1,7 @@
 """A route: one method on one path, with everything that the server needs to know about it.
 
 Routing, decoding, access, the audit log, idempotency, the OpenAPI document and docs/access.md use these values. Every
-route must declare `access` and `scope`, and every route that changes something `audit`.
+route must declare `access` and `scope`. Every route that changes something must also declare `audit`.
 """
 
 import inspect
@@ -20,9 +20,10 @@ API = "/api/v1"
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Run = Callable[..., Awaitable[Response]]
-# How a repeated POST is recognised: by its stored answer, in the submission's own transaction, or by its content.
+# The way to recognise a repeated POST. "kept": the answer is stored with the Idempotency-Key; "submission": the key is
+# stored in the submission's own transaction; "by itself": the route recognises the content, without a key.
 Repeats = Literal["kept", "submission", "by itself"]
-# Refuses a request that names anything outside the scope of its credential. Its docstring's first sentence is used in
+# Refuses a request for anything outside the scope of its credential. The first sentence of its docstring is printed in
 # docs/access.md.
 Scope = Callable[[Any, Mapping[str, Any]], Awaitable[None]]
 
@@ -30,12 +31,12 @@ Scope = Callable[[Any, Mapping[str, Any]], Awaitable[None]]
 class AuditPolicy(Struct, frozen=True):
     """The parts of a request that the audit log holds besides its caller, target and outcome."""
 
-    body: bool = True  # without personal values
-    changes: bool = False  # the fields of GET at the same path that differ afterwards
+    body: bool = True  # the body without personal values
+    changes: bool = False  # the fields that differ in the answers of GET at the same path, before and after
 
 
-UNRECORDED = None  # submissions and reports: executions and events record them
-ACTION = AuditPolicy(body=False)  # the body holds secrets
+UNRECORDED = None  # for submissions and reports, since executions and events store them
+ACTION = AuditPolicy(body=False)  # for bodies with secrets
 ACTION_AND_CHANGES = AuditPolicy(body=False, changes=True)
 REQUEST = AuditPolicy()
 CHANGES = AuditPolicy(changes=True)
@@ -44,24 +45,24 @@ CHANGES = AuditPolicy(changes=True)
 class Route(Struct, frozen=True, kw_only=True):
     """All properties of a route."""
 
-    name: str  # "jobs.create": used by access and idempotency keys
+    name: str  # "jobs.create": identifies the route in metrics, audit entries, idempotency keys and OpenAPI
     method: Method
     path: str  # "/api/v1/jobs/{ref}"
     run: Run
     gives: Mapping[int, Any]  # status -> the answer's type; None is an empty answer
     access: Access
-    scope: Scope  # called for credentials for some queues or jobs only
+    scope: Scope  # called only for credentials that are limited to some queues or jobs
     audit: AuditPolicy | None
-    refuses: tuple[type[HoraeError], ...] = ()
+    refuses: tuple[type[HoraeError], ...] = ()  # documented errors, besides those that `openapi` derives
     repeats: Repeats | None = None
     takes: Any = None  # the documented type of the body, if its Python type is too general
     body: msgspec.json.Decoder[Any] | None = None
     body_type: Any = None
     query: type[Struct] | None = None
-    limit: int = LIMIT
+    limit: int = LIMIT  # bytes of the body
     streams: bool = False  # the body is a file's content, which the route reads in pieces
     texts: bool = True  # the body holds texts for the store, so NUL is refused
-    media: str = "application/json"  # of the answer
+    media: str = "application/json"  # the media type of the answer
     secret: bool = False  # the answer may hold a secret, so it is never compressed
     headers: Mapping[str, str] = {}  # request headers with their meaning
 
@@ -84,12 +85,12 @@ class Route(Struct, frozen=True, kw_only=True):
 
     @property
     def is_counted(self) -> bool:
-        """Return whether a request counts for the rate limit of its credential. Workers' exchanges do not."""
+        """Return whether a request counts towards the rate limit of its credential. Requests of workers do not."""
         return self.tag != "sessions"
 
     @property
     def is_monitoring(self) -> bool:
-        """Return whether a request monitors this server, which works even if the store is away."""
+        """Return whether a request monitors this server. Such requests are answered even if the store is away."""
         return self.tag == "metrics"
 
     @property

@@ -1,7 +1,7 @@
 """The router: it finds the route for a path and a method.
 
-A path without parameters is looked up as a whole; otherwise its parts are followed one by one. A literal part has
-precedence over a parameter, and `{file}` takes the rest of the path.
+A path without parameters is looked up as a whole; the parts of any other path are followed one by one. A literal part
+has precedence over a parameter, and `{file}` matches all remaining parts of a path.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ REST = "{file}"
 
 
 class _Part(Generic[T]):
-    """One part of the paths: the parts that may follow it, and the values at it, by method."""
+    """A node of the tree of paths: the parts that may follow, and the values of the path that ends here, by method."""
 
     __slots__ = ("here", "literals", "parameter", "parts", "rest")
 
@@ -20,7 +20,7 @@ class _Part(Generic[T]):
         self.literals: dict[str, _Part[T]] = {}
         self.parts: _Part[T] | None = None  # the parts after a parameter
         self.parameter = ""
-        self.rest: dict[str, T] | None = None
+        self.rest: dict[str, T] | None = None  # the values of a path that ends with `{file}` here
         self.here: dict[str, T] = {}
 
 

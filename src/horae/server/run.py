@@ -1,4 +1,4 @@
-"""Serving: a node, its application and its socket, with an orderly end of all three."""
+"""Serving: starts a node, its application and its socket, and stops all three in order."""
 
 import errno
 import ipaddress
@@ -30,7 +30,7 @@ class Serving:
         self.host, self.port, self.is_private = host, port, is_private
         scheme = "https" if is_private else "http"
         self.url = local_url(host, self.port, scheme)
-        self.remote = remote_url(host, self.port, scheme)  # empty: only `url` reaches this server
+        self.remote = remote_url(host, self.port, scheme)  # for other machines; empty if they can only use `url`
 
     async def stop(self) -> None:
         """Answer waiting requests at once, finish the others, then release the store."""
@@ -53,10 +53,10 @@ async def serve(
     proxies: Proxies | None = None,
     cors: Cors | None = None,
 ) -> Serving:
-    """Start a node and serve it over HTTP; port 0 takes a free one.
+    """Start a node and serve it over HTTP. Port 0 means any free port.
 
-    Returns when requests are answered. Raises BadInput for an unavailable address, and for an address that other
-    machines reach without TLS, unless `allow_remote` is set.
+    Returns once the server accepts requests. Raises BadInput if the address is unavailable, or if other machines can
+    reach it without TLS and `allow_remote` is not set. `grace` has the seconds for unfinished requests at the end.
     """
     check_bind(host, allow_remote=allow_remote or tls is not None)
     bound = _listen(host, port)
@@ -86,12 +86,12 @@ def is_loopback(host: str) -> bool:
 
 
 def check_bind(host: str, *, allow_remote: bool) -> None:
-    """Refuse an address that other machines reach, unless it is allowed: keys would be sent unencrypted."""
+    """Refuse an address that other machines can reach, unless that is allowed, since they would send keys in clear."""
     if allow_remote or is_loopback(host):
         return
     raise BadInput(
-        f"Listening on {host or 'all addresses'} would let other machines in, without TLS.",
-        "Name a certificate with tls_cert and tls_key, put a TLS proxy in front and listen on 127.0.0.1, or say"
+        f"Listening on {host or 'all addresses'} would let other machines connect without TLS.",
+        "Name a certificate with tls_cert and tls_key, put a TLS proxy in front and listen on 127.0.0.1, or set"
         " `allow_remote` on a network you trust.",
         field="host",
     )
@@ -116,7 +116,7 @@ def _refused(host: str, port: int, error: OSError) -> BadInput:
     detail = f"Cannot listen on {host or 'all addresses'}, port {port}: {error.strerror}."
     if error.errno in (errno.EADDRINUSE, errno.EACCES):
         return BadInput(detail, "Choose another port with --port, or stop what listens there.", field="port")
-    remedy = "Name an address of this machine with --host: 127.0.0.1, or 0.0.0.0 to let other machines in."
+    remedy = "Name an address of this machine with --host: 127.0.0.1, or 0.0.0.0 to let other machines connect."
     return BadInput(detail, remedy, field="host")
 
 
@@ -127,5 +127,5 @@ def local_url(host: str, port: int, scheme: str = "http") -> str:
 
 
 def remote_url(host: str, port: int, scheme: str = "http") -> str:
-    """Return the URL for other machines of a server on all addresses; empty for a server on one address."""
+    """Return the URL that other machines use for a server on all addresses; empty for a server on one address."""
     return f"{scheme}://{platform.node()}:{port}" if host in EVERYWHERE else ""

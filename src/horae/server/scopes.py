@@ -1,7 +1,8 @@
-"""Scope checks: they keep a credential for some queues or jobs within its scope. Every route declares one of them.
+"""Scope checks: they limit a credential for some queues or jobs to these. Every route declares one of the checks.
 
-The first sentence of each is printed in docs/access.md. They check names in a request; the content of definitions and
-the jobs that a workflow runs are checked where they are written (`engine/definitions/permits`).
+The first sentence of each check's docstring is printed in docs/access.md. The checks look at names in a request. The
+content of definitions and the jobs that a workflow runs are checked when they are written
+(`engine/definitions/permits`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +19,8 @@ Arguments = Mapping[str, Any]
 async def closed(call: ApiCall, arguments: Arguments) -> None:
     """Closed."""
     raise Forbidden(
-        f"{call.route.method} {call.route.path} is closed to a credential that is for {scope_in_words(call.who)} only.",
+        f"{call.route.method} {call.route.path} is closed to a credential with a scope. This credential is for"
+        f" {scope_in_words(call.who)} only.",
         "Use a key without a scope: `horae keys create NAME --role ROLE`, without --queue and --jobs.",
     )
 
@@ -65,7 +67,7 @@ async def by_queue(call: ApiCall, arguments: Arguments) -> None:
 
 
 async def by_session(call: ApiCall, arguments: Arguments) -> None:
-    """Check the queues of the session. Other sessions do not exist for the key."""
+    """Check the queues of the session. A session with other queues is reported as not found."""
     known = await call.node.fleet.sessions.get(call.namespace, call.id())
     if call.who.jobs or not {*known.session.queues} <= {*call.who.queues}:
         raise NotFound("There is no such session for this key.", "Register with POST /api/v1/sessions.")

@@ -1,4 +1,4 @@
-"""Adaptation of answers to clients: 304 for a known answer, and compression where that is safe."""
+"""Adaptation of answers to clients: status 304 if the client has the answer, and compression where that is safe."""
 
 import asyncio
 import re
@@ -12,7 +12,7 @@ from msgspec import Struct
 from horae.server.reply import Header, Response
 from horae.server.route import Route
 
-LEAST = 1024  # bytes: a smaller answer fits a packet
+LEAST = 1024  # bytes; a smaller answer fits into one packet and is not compressed
 MOST_INLINE = 128 * 1024  # bytes that are compressed on the event loop
 LEVEL = 1  # JSON shrinks to a seventh with it, at a third of the default's time
 TEXTS = (b"application/json", b"application/openapi+json", b"text/")
@@ -31,7 +31,7 @@ async def adapt_answer(reply: Response, route: Route, headers: Mapping[bytes, by
 
 
 def with_etag(reply: Response, route: Route) -> Response:
-    """Return the answer with an ETag, unless the ETag is a version for If-Match."""
+    """Add a digest as the ETag of a list or an API description. The ETags of versioned things come from `ok`."""
     if type(reply) is Response and reply.status == 200 and is_tagged(route):
         digest = blake2b(reply.body, digest_size=12).hexdigest()
         reply.headers = (*reply.headers, (b"etag", f'W/"{digest}"'.encode()))
@@ -49,7 +49,7 @@ def _is_listed(query: type[Struct] | None) -> bool:
 
 
 def is_unmodified(reply: Response, asked: bytes) -> bool:
-    """Return whether the client has this answer: one of its tags is the answer's (RFC 9110, 13.1.2)."""
+    """Return whether the client has this answer: If-None-Match (`asked`) has the answer's ETag (RFC 9110, 13.1.2)."""
     tag = next((value for name, value in reply.headers if name == b"etag"), None)
     if tag is None:
         return False

@@ -194,10 +194,10 @@ class ExecutionsResource(Resource):
         """List executions, newest first; large params and results are left out, and those of sensitive jobs are
         sealed.
 
-        `job`: Only items of this job, by name or id. `queue`: Only items of this queue. `parent`: Only executions
-        that this one submitted, or runs as its steps. `status`: `pending` means waiting or queued. `tag`: Only
-        executions with this tag: "name" or "name=value". `worker`: Only executions that this worker runs or ran.
-        `since`: Not before this. `until`: Before this.
+        `job`: Only entries of this job, by name or id. `queue`: Only entries of this queue. `parent`: Only
+        executions that this one submitted, or runs as its steps. `status`: `pending` means waiting or queued.
+        `tag`: Only executions with this tag: "name" or "name=value". `worker`: Only executions that this worker
+        runs or ran. `since`: Only from this time on. `until`: Only before this time.
         """
         query = {
             "job": job, "queue": queue, "parent": parent, "status": status, "tag": tag, "worker": worker,
@@ -237,7 +237,7 @@ class ExecutionsResource(Resource):
         more.
 
         `job`: A job's name or id, as it was then. `tag`: Only executions with this tag: "name" or "name=value".
-        `since`: Not before this. `until`: Before this.
+        `since`: Only from this time on. `until`: Only before this time.
         """
         query = {
             "status": status, "job": job, "tag": tag, "since": instant(since), "until": instant(until), "limit": limit,

@@ -109,7 +109,7 @@ class JobsResource(Resource):
         more follow.
 
         `search`: A part of the name, the description or a tag. `prefix`: The start of the name. `state`: Only
-        jobs in this state. `tag`: Only jobs with this tag: "name" or "name=value". `queue`: Only items of this
+        jobs in this state. `tag`: Only jobs with this tag: "name" or "name=value". `queue`: Only entries of this
         queue. `owner`: Only jobs that this workflow owns for its steps. `owned`: Include jobs that workflows own
         for their steps. `statistics`: Include each job's newest executions, success rate and durations.
         """
@@ -159,7 +159,8 @@ class JobsResource(Resource):
         """List a job's executions, newest first.
 
         `status`: `pending` means waiting or queued. `tag`: Only executions with this tag: "name" or "name=value".
-        `worker`: Only executions that this worker runs or ran. `since`: Not before this. `until`: Before this.
+        `worker`: Only executions that this worker runs or ran. `since`: Only from this time on. `until`: Only
+        before this time.
         """
         query = {
             "status": status, "tag": tag, "worker": worker, "since": instant(since), "until": instant(until),
@@ -172,7 +173,7 @@ class JobsResource(Resource):
     ) -> JobStatisticsInfo:
         """Read outcomes and durations of a job's executions in a window, by default the last seven days.
 
-        `since`: Not before this. `until`: Before this; now by default.
+        `since`: Only from this time on. `until`: Only before this time; now by default.
         """
         query = {"from": instant(since), "to": instant(until)}
         return JobStatisticsInfo.of(await self._caller.get(path_of("jobs", ref, "statistics"), query))

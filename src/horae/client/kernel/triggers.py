@@ -87,8 +87,8 @@ class TriggersResource(Resource):
     ) -> ResultPage[TriggerInfo]:  # fmt: skip
         """List triggers across jobs, in the order of creation.
 
-        `job`: Only items of this job, by name or id. `state`: Only triggers in this state. `kind`: Only triggers
-        of this kind. `search`: A part of the trigger's or the job's name.
+        `job`: Only entries of this job, by name or id. `state`: Only triggers in this state. `kind`: Only
+        triggers of this kind. `search`: A part of the trigger's or the job's name.
         """
         query = {"job": job, "state": state, "kind": kind, "search": search, "limit": limit, "cursor": cursor}
         return page_of(TriggerInfo, await self._caller.get(path_of("triggers"), query))

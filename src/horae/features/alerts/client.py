@@ -157,8 +157,8 @@ class AlertsResource(Resource):
     ) -> ResultPage[AlertInfo]:  # fmt: skip
         """List alerts, newest first, each with the state of its notices.
 
-        `state`: Only firing or only recovered alerts. `rule`: Only alerts of this rule. `job`: Only items of this
-        job, by name or id.
+        `state`: Only firing or only recovered alerts. `rule`: Only alerts of this rule. `job`: Only entries of
+        this job, by name or id.
         """
         query = {"state": state, "rule": rule, "job": job, "limit": limit, "cursor": cursor}
         return page_of(AlertInfo, await self._caller.get(path_of("alerts"), query))

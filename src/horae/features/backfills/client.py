@@ -95,7 +95,7 @@ class BackfillsResource(Resource):
     ) -> ResultPage[BackfillInfo]:  # fmt: skip
         """List backfills, newest first.
 
-        `job`: Only items of this job, by name or id. `state`: Only backfills in this state.
+        `job`: Only entries of this job, by name or id. `state`: Only backfills in this state.
         """
         query = {"job": job, "state": state, "limit": limit, "cursor": cursor}
         return page_of(BackfillInfo, await self._caller.get(path_of("backfills"), query))

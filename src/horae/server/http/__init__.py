@@ -13,13 +13,13 @@ docs/decisions/0011-http.md has the reasons):
   test_bounds.py::test_trailers_are_dropped
 - Name one server in the target and another in Host.
   test_bounds.py::test_a_target_that_is_not_a_path_of_this_server_is_a_bad_request
-- Fill the memory. Heads, trailers and framing are counted before they are stored; bodies wait until they are read.
+- Fill the memory. Heads, trailers and framing are counted before they are stored; a body waits until its handler reads.
   test_bounds.py::test_bytes_without_an_end_end_the_connection,
   test_bounds.py::test_a_head_in_one_read_is_bounded_too,
   test_smuggling.py::test_endless_trailers_do_not_block_other_clients,
   test_connection.py::test_a_body_that_its_handler_does_not_read_takes_little_memory,
   test_framing.py::test_no_bytes_are_held_for_a_silent_client
-- Send many requests ahead. Without room, they wait in the client's kernel.
+- Send many requests without waiting for answers. If they exceed a bound, they wait in the kernel of the client.
   test_bounds.py::test_requests_sent_ahead_hold_few_bytes_however_large_they_are
 - Keep sending after the answer. The connection ends.
   test_bounds.py::test_small_chunks_after_an_answer_end_the_connection_soon,
@@ -45,5 +45,6 @@ docs/decisions/0011-http.md has the reasons):
 - Split an answer by a line break in a header, or have half an answer taken for a whole one. Both end the connection.
   test_connection.py::test_a_header_of_an_answer_is_one_line, test_connection.py::test_a_stream_that_breaks_is_cut_off
 
-The application limits large bodies, the rate of credentials and the turns of namespaces, under any ASGI server.
+The application itself bounds large bodies, the request rates of credentials and the share of each namespace, also
+under another ASGI server.
 """

@@ -9,7 +9,7 @@ from horae.server.reply import SAFETY, Header, Response
 
 _LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 
-BODILESS = (204, 304)  # answers without content, which carry no length either (RFC 9110, 8.6)
+BODILESS = (204, 304)  # statuses of answers without content, which have no Content-Length either (RFC 9110, 8.6)
 CLOSE: Header = (b"connection", b"close")
 
 # Encodes a status and headers for a request, with the headers of every answer.
@@ -41,11 +41,11 @@ def encode_answer(reply: Response, request: HttpRequest, head_of: Head) -> bytes
 
 
 class HeadOnly(Exception):
-    """The head of an answer was sent, and the client requested no more."""
+    """Raised when the answer to a HEAD request is complete, since it has no body."""
 
 
 class Sender:
-    """ASGI's `send` for answers in parts: unchanged if their length is known, otherwise in chunks."""
+    """ASGI's `send` for answers in parts. Parts are sent unchanged if the length is known, otherwise as chunks."""
 
     __slots__ = ("_chunked", "_ended", "_head_of", "_left", "_push", "_request")
 
@@ -66,7 +66,7 @@ class Sender:
     def check(self) -> None:
         """Raise if the answer is incomplete, so that the connection is cut and the client notices."""
         if not self._ended:
-            raise RuntimeError("the answer ended before its end")
+            raise RuntimeError("the handler returned before its answer was complete")
 
     def _begin(self, status: int, given: Sequence[Header]) -> bytes:
         request, headers = self._request, tuple(header for header in given if header not in SAFETY)
@@ -86,7 +86,7 @@ class Sender:
         if self._left is not None:
             self._left -= len(body)
             if self._left < 0 or (ends and self._left):
-                raise RuntimeError("the answer is not as long as it says")
+                raise RuntimeError("the length of the answer differs from its Content-Length")
         self._ended = ends
         if self._chunked:
             body = b"%x\r\n%b\r\n" % (len(body), body) if body else b""

@@ -1,7 +1,7 @@
 """HTTP/1.1 on one connection: requests are read while there is room, and a task answers them one by one.
 
-uvicorn costs 50 us of processor time per request and this module 16, of some 150 for a single submission
-(docs/decisions/0011-http.md). A handler receives ASGI's scope and `receive`, and returns a `Response`.
+This module needs 16 us of processor time per request, of the about 150 us that a single submission takes; uvicorn needs
+50 us (docs/decisions/0011-http.md). A handler receives ASGI's scope and `receive`, and returns a `Response`.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ from horae.server.reply import Header, Receive, Response
 
 MOST_HELD = 256 * 1024  # unread bytes of a body, or bytes of waiting requests, at which reading pauses
 MOST_UNREAD = 64 * 1024  # bytes of answers unread by the client, at which the next answer waits
-MOST_AFTER = 1024 * 1024  # bytes that may follow for an answered request before the connection ends
-PIECE = 64  # bytes added to the size of each piece of such a body, for the cost of reading it
+MOST_AFTER = 1024 * 1024  # bytes of a body after its answer, which are dropped; further bytes end the connection
+PIECE = 64  # bytes by which each piece of such a body counts for more than its size, for the cost of reading it
 MOST_QUEUED = 16  # requests sent ahead of their answers, at which reading pauses
 AT_ONCE = 256  # requests and pieces of bodies that are read before other connections have their turn
 PATIENCE = 30.0  # seconds for the next piece of an unfinished request, or for a client to read its answer
-SLOWEST = 1024  # bytes per second after that time: a slower client would hold the connection for nothing
+SLOWEST = 1024  # bytes per second that a client must send or read after PATIENCE; a slower client is disconnected
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CROWDED = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 5\r\nconnection: close\r\n\r\n"
@@ -66,13 +66,14 @@ class HttpConnection(asyncio.Protocol):
         self._active: HttpRequest | None = None  # the request that the task answers
         self._task: asyncio.Task[None] | None = None
         self._open = True
-        self._ended = False  # the last request is read, or unreadable bytes followed
+        self._ended = False  # no further request is read: the last one was read, or unreadable bytes followed
         self.leaving = False  # the last answer is sent; further bytes are dropped
         self._reading = True
         self._soon = False  # reading continues in the next turn of the loop
         self._drained: asyncio.Future[None] | None = None  # while the client does not read its answer
         self._closing = False
-        # For a slow reader: when and with how many unread bytes the wait began, and the last known count and its time.
+        # For a client that reads its answer slowly: the time and the number of unread bytes when the wait began, the
+        # last known number, and the time at which that number last changed.
         self._wait_began_at, self._unread_at_first, self._unread, self._read_at = 0.0, 0, 0, 0.0
         self.heard_at = self._began_at = self._host.now
         self._heard = 0  # bytes since the start of a request
@@ -125,7 +126,7 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def _is_full(self) -> bool:
-        """Return whether reading must wait. An answered request holds no bytes, so there is room again soon."""
+        """Return whether reading must wait until requests are answered, or until the handler receives their bodies."""
         line, coming = self._queue, self._coming
         if len(line) >= MOST_QUEUED or coming.size > MOST_HELD:
             return True
@@ -156,7 +157,7 @@ class HttpConnection(asyncio.Protocol):
         self._advance()
 
     def _refuse(self, error: HoraeError) -> None:
-        """End a connection with unreadable bytes, with a reason; earlier requests are answered first."""
+        """Answer unreadable bytes with the reason, and end the connection. Earlier requests are answered first."""
         coming, self._ended = self._coming, True
         last = self._queue[-1] if self._queue else self._active
         if last is None:
@@ -173,7 +174,7 @@ class HttpConnection(asyncio.Protocol):
         self._advance()
 
     def _read_on(self) -> None:
-        """Continue with the bytes received so far, then with further ones."""
+        """If there is room, continue to read: first the bytes received so far, then the socket."""
         midway = self._framing.midway
         if (midway or not self._reading) and self._open and not self._is_full:
             (self._read if midway and not self._ended else self._resume)()
@@ -232,7 +233,7 @@ class HttpConnection(asyncio.Protocol):
         self._unread_at_first = self._unread = self._transport.get_write_buffer_size()
 
     def _is_unread(self, now: float) -> bool:
-        """Return whether the client reads its answer, or the rest of it at the end, too slowly."""
+        """Return whether the client reads its answer too slowly, also after `close`."""
         left = self._transport.get_write_buffer_size()
         if left != self._unread:
             self._unread, self._read_at = left, now
@@ -253,7 +254,7 @@ class HttpConnection(asyncio.Protocol):
         self._transport.abort()
 
     def _leave(self) -> None:
-        """Close this side. A full close now would destroy the answer if the client still sends bytes."""
+        """Close only the sending side. A full close would discard the answer if the client is still sending bytes."""
         self.leaving = self._ended = True
         self._resume()
         self.heard_at = self._began_at = self._host.now
@@ -291,7 +292,7 @@ class HttpConnection(asyncio.Protocol):
                     await reply(scope, receive, sender)
                 sender.check()
             if self._drained is not None and (not request.keep or self._host.stopping):
-                await self._drained  # after the close, TLS leaves little time for the rest
+                await self._drained  # after a close, TLS gives the client little time to read the rest
         except asyncio.CancelledError:
             self._transport.abort()
             raise

@@ -1,7 +1,7 @@
 """Header fields (RFC 9110, 5 and RFC 9112, 5): a block of lines, and its meaning for a connection.
 
-A field that two programs could read differently is refused: there are no blanks around names, no folded or bare lines,
-and only one value where routes read one.
+A field that two programs could read differently is refused: blanks around a name, a folded line, a line that does not
+end with CR and LF, and a repeated field of which routes read only one value.
 """
 
 import re
@@ -15,7 +15,8 @@ MOST_FIELDS = 200
 TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
 VALUE = rb"[\t -~\x80-\xff]*"
 HOST = re.compile(rb"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])?(?::\d{1,5})?")
-# A proxy may read the first of two fields, and this server the last. X-Forwarded-For may repeat: haproxy adds a line.
+# Fields that may not be repeated, because a proxy may read the first of two and this server the last. X-Forwarded-For
+# may be repeated, because haproxy adds a line.
 ONCE = frozenset((
     b"authorization", b"content-encoding", b"content-length", b"content-type", b"cookie", b"expect", b"host",
     b"horae-namespace", b"idempotency-key", b"origin", b"transfer-encoding", b"traceparent", b"x-csrf-token",
@@ -82,5 +83,5 @@ def _check_repeated(headers: list[Header]) -> None:
     seen: set[bytes] = set()
     for name, _ in headers:
         if name in seen and name in ONCE:
-            refuse(f"The header {name.decode('latin-1')} is there twice.", "Send it once.")
+            refuse(f"The request has the header {name.decode('latin-1')} twice.", "Send it once.")
         seen.add(name)

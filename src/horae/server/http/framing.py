@@ -1,8 +1,8 @@
 """HTTP/1.1 framing (RFC 9112): finds requests and their bodies in the bytes of a connection.
 
-If two parsers read the same bytes differently, a request can hide in another. So every byte has one reading here,
-without leniency: every line ends with CR and LF, a body has one length, and a target agrees with Host. Bytes are
-counted before they are stored, and trailers are dropped.
+If two parsers read the same bytes differently, a client can hide a request in another one. So this parser is strict:
+every line ends with CR and LF, a body has one length, and a target agrees with Host. Bytes are counted before they are
+stored, and trailers are dropped.
 """
 
 import re
@@ -12,10 +12,10 @@ from horae.server.http.request import HttpRequest
 from horae.server.problems import HeadTooLong
 
 MOST_HEAD = 64 * 1024  # bytes of a request's line and headers
-MOST_KEPT = 4 * 1024  # bytes of headers that are remembered for the next request
+MOST_KEPT = 4 * 1024  # bytes of headers that are kept while the client is silent, as its next request may repeat them
 MOST_TRAILERS = 8 * 1024  # bytes
 MOST_CHUNK_LINE = 256  # bytes of a chunk's size and extensions
-MOST_EXCESS = 16 * 1024  # bytes by which the framing of chunks may exceed its allowance
+MOST_EXCESS = 16 * 1024  # bytes by which the framing of chunks may exceed its allowance (see `_chunk`)
 CRLF = b"\r\n"
 
 # The next part of a request: its head, its content, a chunk's size, a chunk's content, trailers.
@@ -26,7 +26,7 @@ _ABSOLUTE = re.compile(rb"(?i:https?)://([^/?@]+)(/[^?]*)?(\?.*)?")
 _EXTENSION = rb";" + TOKEN + rb"+(?:=(?:" + TOKEN + rb'+|"[\t !#-\[\]-~\x80-\xff]*"))?'
 _SIZE = rb"([0-9A-Fa-f]{1,16})(?:" + _EXTENSION + rb")*\r\n"
 _SIZES = {FIRST_CHUNK: re.compile(_SIZE), NEXT_CHUNK: re.compile(CRLF + _SIZE)}
-# Incomplete forms of the same.
+# The same first lines and sizes, of which only the beginning has arrived.
 _BEGUN_LINE = re.compile(rb"\r?\Z|(?:\r\n)?" + TOKEN + rb"{0,32}(?: |\Z)")
 _BEGUN_SIZE = rb"[0-9A-Fa-f]{0,16}(?:;" + VALUE + rb")?\r?\Z"
 _BEGUN_SIZES = {FIRST_CHUNK: re.compile(_BEGUN_SIZE), NEXT_CHUNK: re.compile(rb"\r?\Z|\r\n" + _BEGUN_SIZE)}
@@ -49,7 +49,7 @@ class RequestFraming:
         return self._stage != HEAD or self._at < len(self._bytes)
 
     def feed(self, data: bytes) -> None:
-        """Add bytes. The caller takes everything out before it reads more."""
+        """Add bytes. Bytes that were fed before and not taken yet are kept."""
         self._bytes = self._bytes[self._at :] + data if self._at < len(self._bytes) else data
         self._searched = max(self._searched - self._at, 0)
         self._at = 0
@@ -103,7 +103,7 @@ class RequestFraming:
         request.method, request.headers, request.modern = method, fields.headers, version == b"1.1"
         request.id = fields.id
         if not request.modern and version != b"1.0":
-            refuse(f"HTTP/{version.decode()} is not spoken here.", "Send HTTP/1.1.")
+            refuse(f"This server does not support HTTP/{version.decode()}.", "Send HTTP/1.1.")
         if request.modern and fields.host is None:
             refuse("The request has no Host.", "Send the name and the port of this server as Host.")
         if fields.chunked and not request.modern:
@@ -139,7 +139,7 @@ class RequestFraming:
         if size is None:
             fits = len(self._bytes) - self._at <= MOST_CHUNK_LINE
             if not fits or _BEGUN_SIZES[self._stage].match(self._bytes, self._at) is None:
-                refuse("A chunk has no proper size.", "Send its size in hexadecimal and a line break.")
+                refuse("The size of a chunk is malformed.", "Send its size in hexadecimal and a line break.")
             return None
         line, self._left = size.end() - self._at, int(size[1], 16)
         self._excess = max(0, self._excess + line - 16 - 2 * self._left)
@@ -150,7 +150,7 @@ class RequestFraming:
         return self._content() if self._left else self._trailers()
 
     def _trailers(self) -> bytes | None:
-        """Drop trailers: RFC 9110, 6.5.1 forbids to use them as headers, and no route needs them."""
+        """Read and drop trailers. RFC 9110, 6.5.1 forbids their use as headers, and no route needs them."""
         if not self._bytes.startswith(CRLF, self._at):
             end = self._find_end(self._at, MOST_TRAILERS, "trailers")
             if end is None:
@@ -179,7 +179,7 @@ class RequestFraming:
 
 
 def _path_of(target: bytes, method: bytes, host: bytes | None) -> bytes:
-    """Return the path of a target that includes the server, which must agree with Host."""
+    """Return the path and query of a target with a scheme and a server. The server must agree with Host."""
     if target == b"*" and method == b"OPTIONS":
         return target
     absolute = _ABSOLUTE.fullmatch(target)

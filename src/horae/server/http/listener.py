@@ -1,4 +1,4 @@
-"""The listener: accepts connections, closes idle ones, and stops in good order."""
+"""The listener: accepts connections, closes idle and slow ones, and stops after unfinished requests are answered."""
 
 import asyncio
 import itertools
@@ -11,13 +11,13 @@ from horae.server.http.connection_limits import ConnectionLimits
 from horae.server.http.tls import Handshakes, Tls
 from horae.server.reply import SAFETY, STRICT_TRANSPORT
 
-BACKLOG = 4096
-KEEP_ALIVE = 75.0  # seconds without a request; workers keep their connections between exchanges
-TICK = 1.0
+BACKLOG = 4096  # connections that wait in the kernel to be accepted
+KEEP_ALIVE = 75.0  # seconds without a request before a connection is closed; long, as workers reuse connections
+TICK = 1.0  # seconds between checks of all connections
 
 
 class HttpListener:
-    """The connections of one socket, on the event loop that created it."""
+    """Accepts the connections of one listening socket, on the event loop that created it."""
 
     def __init__(
         self, env: Env, answer: Answer, tls: Tls | None = None, limits: ConnectionLimits | None = None
@@ -51,7 +51,7 @@ class HttpListener:
         return HttpConnection(self)
 
     async def stop(self, grace: float) -> None:
-        """Stop accepting, answer unfinished requests, and close all connections within the grace time in seconds."""
+        """Stop accepting, answer unfinished requests, and close all connections within `grace` seconds."""
         self.stopping = True
         if self._server is not None:
             self._server.close()
@@ -71,11 +71,11 @@ class HttpListener:
             self._looking.cancel()
 
     def new_id(self) -> bytes:
-        """Create the id of a request: cheap, and different from those of other servers and starts."""
+        """Create the id of a request: a number after random digits, which differ for each server and each start."""
         return next(self._ids)
 
     def opened(self, connection: HttpConnection) -> bool:
-        """Register a connection; return False if there is no room for it."""
+        """Register a connection; return False if a limit on connections is reached."""
         if self.handshakes is not None:
             self.handshakes.end(connection)
         if not self.limits.enter(connection.peer[0]):
@@ -100,7 +100,7 @@ class HttpListener:
                 self._tls.follow(self.now)
 
     def _look(self) -> None:
-        """Update the time, and close connections that were silent for too long."""
+        """Update the time, and close connections that are idle for too long or whose client is too slow."""
         self.date = formatdate(self._env.now() / SECOND, usegmt=True).encode()
         self.now = self._env.clock.monotonic()
         for connection in list(self._connections):

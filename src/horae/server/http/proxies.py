@@ -1,4 +1,4 @@
-"""Proxies in front of the server: trust in their `X-Forwarded-*` headers, and the clients behind them."""
+"""Proxies in front of the server: decides whether to trust their `X-Forwarded-*` headers about clients."""
 
 import ipaddress
 import re
@@ -16,7 +16,7 @@ class Proxies:
     """The addresses of trusted proxies, their maximum number in a row, and the host names of this server."""
 
     def __init__(self, trusted: Iterable[str] = LOOPBACK, hops: int = 1, hosts: Collection[str] = ()) -> None:
-        """Take the settings. With `hosts`, requests for other names are refused."""
+        """Take the settings. With `hosts`, the application refuses requests for other host names."""
         self._trusted = [_network(text) for text in trusted]
         self._hops, self.hosts = hops, frozenset(host.lower() for host in hosts)
 
@@ -28,8 +28,8 @@ class Proxies:
     def client(self, scope: Mapping[str, Any]) -> str:
         """Return the client's address: the connection's peer, or the address that trusted proxies name.
 
-        Each proxy appends the address that it saw. So entries are believed from the right, as long as their author is
-        trusted. A client can write any text to the left of them.
+        Each proxy appends the address of its peer to X-Forwarded-For. So the entries are read from the right, and an
+        entry counts if the sender that appended it is trusted. A client can write any text to the left of them.
         """
         address = peer_of(scope)
         named = [text for name, text in scope["headers"] if name == b"x-forwarded-for"]
@@ -78,7 +78,7 @@ def parse_address(text: str) -> Address | None:
         address = ipaddress.ip_address(text)
     except ValueError:
         return None
-    if "%" in text:  # a zone is any text
+    if "%" in text:  # the zone after "%" may be any text
         return None
     return getattr(address, "ipv4_mapped", None) or address
 
@@ -88,4 +88,4 @@ def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
         return ipaddress.ip_network(text)
     except ValueError as error:
         remedy = "Name addresses or networks, such as 10.0.0.5 or 10.0.0.0/8."
-        raise BadInput(f'"{text}" is no network: {error}.', remedy, field="trusted_proxies") from None
+        raise BadInput(f'"{text}" is not a network: {error}.', remedy, field="trusted_proxies") from None

@@ -1,4 +1,4 @@
-"""A request that may be incomplete."""
+"""A request on a connection, which may not have arrived completely."""
 
 import asyncio
 from typing import Any
@@ -17,16 +17,17 @@ class HttpRequest:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.method, self.target = b"", b""  # a path with its query, or `*`
+        self.method, self.target = b"", b""  # the target is a path with its query, or `*`
         self.id = b""  # from the client, or created by the server
         self.head = 0  # bytes of its line and headers
         self.headers: list[Header] = []
-        self.parts: list[bytes] = []
-        self.size = 0  # of the parts that the handler has not received
-        self.whole = self.answered = self.expects = False
+        self.parts: list[bytes] = []  # pieces of the body that the handler has not received
+        self.size = 0  # bytes of `parts`
+        self.whole = self.answered = False  # `whole`: the body has arrived completely
+        self.expects = False  # the client waits for 100 Continue before it sends the body
         self.end_delivered = False  # the handler knows that the request is whole
         self.begun = False  # a part of a long answer is sent
-        self.keep = self.modern = True  # the connection stays open; the client knows HTTP/1.1
+        self.keep = self.modern = True  # `keep`: the connection stays open; `modern`: HTTP/1.1, not 1.0
         self.broken: HoraeError | None = None  # the reason why the rest of the body cannot be read
         self.wakeup: asyncio.Future[None] | None = None
 
@@ -41,7 +42,7 @@ class HttpRequest:
         return self.target[:200].decode("latin-1")
 
     def add(self, part: bytes) -> None:
-        """Store a part of the body for the handler."""
+        """Store a part of the body for the handler, and wake the handler."""
         if part:
             self.parts.append(part)
             self.size += len(part)

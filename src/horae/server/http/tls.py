@@ -1,8 +1,8 @@
 """TLS: handshakes, the server's certificate, which is read again after its renewal, and clients' certificates.
 
-A client counts from its connection: an endless handshake occupies a place, too. Connections are accepted here and not
-by the event loop's server, which reports a client only after its handshake. TLS is set up before the first read: uvloop
-reads a new connection at once, even if reading was paused before.
+A connection counts towards the limits before its handshake, because an endless handshake occupies it, too. So this
+module accepts connections itself: the event loop's own server reports a client only after its handshake. TLS is set up
+before the first read, because uvloop reads a new connection at once, even if reading was paused before.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class Tls:
         return self._authority is not None
 
     def follow(self, now: float) -> None:
-        """Use a renewed certificate for new connections; if it cannot be read, keep the old one."""
+        """Use a renewed certificate for new connections. If it cannot be read, keep the old certificate."""
         if now - self._looked_at < LOOK:
             return
         self._looked_at = now
@@ -85,7 +85,7 @@ class Tls:
 
 
 HANDSHAKE = 10.0  # seconds for a client to complete its handshake
-FAREWELL = 5.0  # seconds for a client to end TLS, too; until then its bytes are read and dropped
+FAREWELL = 5.0  # seconds for a client to answer the end of TLS; until then its bytes are read and dropped
 PAUSE = 1.0  # seconds without accepting after an error, such as too many open files
 
 
@@ -95,12 +95,12 @@ class Handshakes:
     def __init__(
         self,
         context: ssl.SSLContext,
-        crowd: ConnectionLimits,
+        limits: ConnectionLimits,
         clock: Clock,
         make: Callable[[], HttpConnection],
         backlog: int,
     ) -> None:
-        self._context, self._crowd, self._clock, self._make, self._backlog = context, crowd, clock, make, backlog
+        self._context, self._limits, self._clock, self._make, self._backlog = context, limits, clock, make, backlog
         self._under_way: dict[HttpConnection, tuple[str, asyncio.Task[None]]] = {}
         self._accepting: asyncio.Task[None] | None = None
 
@@ -121,9 +121,9 @@ class Handshakes:
             task.cancel()
 
     def end(self, connection: HttpConnection) -> None:
-        """Release the place of a connection, since its handshake is over."""
+        """Stop counting a connection as a handshake. A connection that goes on is counted again by `opened`."""
         if connection in self._under_way:
-            self._crowd.leave(self._under_way.pop(connection)[0])
+            self._limits.leave(self._under_way.pop(connection)[0])
 
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -134,7 +134,7 @@ class Handshakes:
                 except OSError:
                     await self._clock.sleep(PAUSE)
                     continue
-                if not self._crowd.enter(peer[0]):
+                if not self._limits.enter(peer[0]):
                     client.close()
                     continue
                 connection = self._make()

@@ -1,4 +1,4 @@
-"""Metrics: figures that this server counted, and figures read from the store on demand. One module per family.
+"""Metrics: figures that this server counted, and figures that each scrape reads from the store.
 
-`Metrics` belongs to the application; only the route of `/metrics` calls `exposition`.
+Each application has a `Metrics`. Only the route of `/metrics` calls `exposition`.
 """

@@ -1,4 +1,4 @@
-"""All metric families of one server, and their text."""
+"""All metric families of one server, and their text for Prometheus."""
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -21,13 +21,13 @@ class Metrics:
     def __init__(self, node: ServerNode) -> None:
         self.registry = CollectorRegistry()
         features = [load(feature.metrics)(node) for feature in node.features if feature.metrics]
-        self._answers, self._look = RequestMetrics(), StoreSampler(node, features)
-        self._shown = shown = StoredMetrics(features)
-        executions = ExecutionMetrics(node, shown.names)
+        self._answers, self._sampler = RequestMetrics(), StoreSampler(node, features)
+        self._stored = stored = StoredMetrics(features)
+        executions = ExecutionMetrics(node, stored.names)
         for family in (
             executions,
             ExchangeMetrics(node),
-            StoreMetrics(node, shown),
+            StoreMetrics(node, stored),
             ServiceMetrics(node),
             *features,
             ServerInfoMetrics(node),
@@ -35,21 +35,21 @@ class Metrics:
             self.registry.register(family)
         ProcessCollector(registry=self.registry)
         self.registry.register(self._answers)
-        self.registry.register(self._shown)
+        self.registry.register(self._stored)
 
     def answered(self, route: Route, status: int, seconds: float) -> None:
         """Count an answered request."""
         self._answers.add(route.name, status, seconds)
 
     async def text(self) -> bytes:
-        """Return the text for Prometheus, with fresh figures of the store.
+        """Return the text for Prometheus, with fresh figures from the store.
 
-        If the store is away, it has only the figures of this process.
+        If the store cannot be reached, the text has only the figures of this process.
         """
         try:
-            self._shown.show(await self._look.now())
+            self._stored.set_sample(await self._sampler.sample())
         except StoreUnavailable:
-            self._shown.show(None, away=True)
+            self._stored.set_sample(None, away=True)
         return generate_latest(self.registry)
 
 

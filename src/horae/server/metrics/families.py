@@ -19,12 +19,12 @@ OTHERS = "(others)"
 
 
 def by(values: Mapping[K, V]) -> Mapping[Labels, V]:
-    """Convert keys to tuples of one label."""
+    """Convert each key to a tuple with this one label."""
     return {(own,): value for own, value in values.items()}
 
 
 def counter(name: str, help_text: str, values: float | Mapping[Labels, float], labels: Sequence[str] = ()) -> Metric:
-    """Return a family that only grows while this server runs."""
+    """Return a family of counters, which only grow while this server runs."""
     if not isinstance(values, Mapping):
         return CounterMetricFamily(f"horae_{name}", help_text, value=values)
     family = CounterMetricFamily(f"horae_{name}", help_text, labels=labels)
@@ -34,7 +34,7 @@ def counter(name: str, help_text: str, values: float | Mapping[Labels, float], l
 
 
 def gauge(name: str, help_text: str, values: float | Mapping[Labels, float], labels: Sequence[str] = ()) -> Metric:
-    """Return a family with present values."""
+    """Return a family of present values."""
     if not isinstance(values, Mapping):
         return GaugeMetricFamily(f"horae_{name}", help_text, value=values)
     family = GaugeMetricFamily(f"horae_{name}", help_text, labels=labels)
@@ -55,12 +55,12 @@ def histogram(
 
 
 class Gauge(NamedTuple):
-    """A gauge that a feature reads from the store; without labels it is one number."""
+    """A gauge that a feature reads from the store. Without labels it is a single number."""
 
     name: str
     help_text: str
     labels: Sequence[str] = ()
-    names: int = 0  # number of leading labels that users chose
+    names: int = 0  # number of leading labels with values that users chose, such as names of queues
 
 
 class FeatureMetrics:
@@ -76,7 +76,10 @@ class FeatureMetrics:
         yield from ()
 
     async def look(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
-        """Read the gauges from the store, by name; `names` maps namespaces to their names. Raises StoreUnavailable."""
+        """Read the values of the gauges from the store, by the gauge's name. Raises StoreUnavailable.
+
+        `names` maps the ids of namespaces to their names.
+        """
         return {}
 
 
@@ -85,10 +88,11 @@ def _sum(one: float, other: float) -> float:
 
 
 def named(counts: Mapping[int, float], names: Mapping[int, str], most: int = MOST_SERIES) -> Mapping[str, float]:
-    """Return counts of namespaces by name, for the first names; the rest together, as `(others)`.
+    """Return counts by the names of namespaces instead of their ids.
 
-    Names are only added, so a count keeps its name and no counter decreases. A namespace without a name is left out
-    until it has one.
+    The first `most` names in `names` get a count each; the counts of all others are added up as `(others)`. Callers
+    only append to `names`, so a namespace never moves to `(others)` later, and no counter decreases. A namespace
+    without a name is left out until it has one.
     """
     kept: dict[str, float] = {}
     for place, (namespace, own) in enumerate(names.items()):
@@ -104,9 +108,10 @@ def bounded(
     together: Callable[[float, float], float] = _sum,
     order: Mapping[Labels, float] | None = None,
 ) -> Mapping[Labels, float]:
-    """Return the largest values by users' names, or those of greatest `order`; the rest together, as `(others)`.
+    """Return the `most` series with the largest values, or with the largest numbers in `order`.
 
-    The first `names` labels are users' names; the following labels are fixed words.
+    The other series are combined by `together` and get `(others)` for their first `names` labels, which are names that
+    users chose, such as queues and jobs. The labels after them are fixed words, such as states, and are kept.
     """
     if len(values) <= most:
         return values

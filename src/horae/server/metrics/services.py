@@ -29,10 +29,11 @@ class ServiceMetrics(Collector):
             node.admission.preemptor.requested,
         )
         help_text = (
-            "Executions found waiting for limits with room: a few after a server was killed, more indicate a fault."
+            "Executions that were found waiting although their limits had room."
+            " A few are normal after a server was killed; more indicate a fault."
         )
         yield counter("limit_repairs", help_text, node.admission.limit_reconciler.repaired)
-        help_text = "Changes of circuits by this server, by new state: open, half-open or closed."
+        help_text = "State changes of circuits by this server, by new state: open, half-open or closed."
         yield counter("circuit_changes", help_text, by(node.admission.circuit_monitor.changes), ["state"])
 
 
@@ -44,7 +45,8 @@ class ServerInfoMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         help_text = (
-            "Whether the clock is trusted: 0 after a jump; firing and expiring stop until it is corrected or accepted."
+            "1 if this server trusts its clock; 0 after a jump."
+            " Triggers do not fire and nothing expires until the clock is corrected or the jump accepted."
         )
         yield gauge("clock_trusted", help_text, self._node.base.clock.trusted)
         build = (__version__, platform.python_version(), self._node.store.driver.dialect)
@@ -67,12 +69,12 @@ class StoreMetrics(Collector):
             ["operation"],
         )
         batches = {"submit": node.submitter.batches, **node.gateway.batches}
-        help_text = "Requests per transaction (look: per read), by kind."
+        help_text = "Requests that share a transaction (for the kind `look`: a read), by kind."
         yield histogram("group_commit_size", help_text, by(batches), ["kind"])
         help_text = "Transactions repeated after a deadlock or a serialization failure."
         yield counter("store_repeats", help_text, node.store.driver.retries)
-        help_text = "The store's epoch: a restore or a failover increases it, and ends executions of the former epoch."
+        help_text = "The store's epoch. A restore or a failover increases it and ends executions of the former epoch."
         yield gauge("store_epoch", help_text, node.epoch)
         yield gauge("ready", "Whether the store answers.", node.ready and not self._shown.away)
-        help_text = "Whether this answer has figures of the store; otherwise the store is away or too slow."
+        help_text = "1 if this scrape has figures from the store; 0 if the store cannot be reached or is too slow."
         yield gauge("store_looked", help_text, self._shown.sample is not None)

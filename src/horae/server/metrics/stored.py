@@ -1,4 +1,4 @@
-"""Metrics that are read from the store whenever the metrics are read."""
+"""Metrics that are not counted in memory: each scrape reads them from the store."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,31 +13,31 @@ from horae.errors import Busy, StoreUnavailable
 from horae.server.metrics.families import FeatureMetrics, Labels, bounded, gauge
 from horae.server.time_limits import ignore_late_result
 
-PATIENCE = 5.0  # seconds that the store has to answer; Prometheus itself waits for ten
-LITTLE_PATIENCE = 1.0  # seconds, if the store is known to be away
+PATIENCE = 5.0  # seconds to wait for the store; Prometheus waits ten seconds for a scrape
+AWAY_PATIENCE = 1.0  # seconds to wait for a store that could not be reached before
 
 
 class StoreSample(Struct):
-    """Figures of the store for all namespaces: the survey of the kernel, and figures of features."""
+    """Figures from the store for all namespaces: the kernel's survey, and the gauges of features."""
 
     survey: Survey = field(default_factory=Survey)
     figures: dict[str, Mapping[Labels, float]] = field(default_factory=dict)  # by the gauge's name
 
 
 class StoreSampler:
-    """Reads the store, once for all simultaneous readers."""
+    """Reads figures from the store. Simultaneous scrapes share one read."""
 
     def __init__(self, node: ServerNode, features: Sequence[FeatureMetrics]) -> None:
         self._node, self._features = node, features
         self._going: asyncio.Task[StoreSample] | None = None
 
-    async def now(self) -> StoreSample | None:
-        """Return fresh figures of the store; None if that takes longer than readers wait. Raises StoreUnavailable."""
+    async def sample(self) -> StoreSample | None:
+        """Return fresh figures from the store; None if the store is busy or too slow. Raises StoreUnavailable."""
         if self._going is None or self._going.done():
             self._going = asyncio.create_task(sample_store(self._node, self._features), name="horae-metrics")
             self._going.add_done_callback(ignore_late_result)
         going = self._going
-        await asyncio.wait({going}, timeout=PATIENCE if self._node.ready else LITTLE_PATIENCE)
+        await asyncio.wait({going}, timeout=PATIENCE if self._node.ready else AWAY_PATIENCE)
         if not going.done():
             return None
         try:
@@ -50,25 +50,25 @@ class StoreSampler:
 
 async def sample_store(node: ServerNode, features: Sequence[FeatureMetrics]) -> StoreSample:
     """Read all figures from the store."""
-    looked = StoreSample(await node.work.surveyor.survey())
+    sample = StoreSample(await node.work.surveyor.survey())
     for feature in features:
-        looked.figures.update(await feature.look(looked.survey.namespaces))
-    return looked
+        sample.figures.update(await feature.look(sample.survey.namespaces))
+    return sample
 
 
 class StoredMetrics(Collector):
-    """The metrics of the last sample. If the store could not be read, it has none, rather than old values."""
+    """The metrics of the last sample. If the store could not be read, there are no values, rather than old ones."""
 
     def __init__(self, features: Sequence[FeatureMetrics]) -> None:
         self._gauges = [gauge for feature in features for gauge in feature.gauges]
         self.sample: StoreSample | None = None
-        self.away = False
+        self.away = False  # the store could not be reached
         self.names: dict[int, str] = {}  # all namespaces ever seen, since their counters must not disappear
 
-    def show(self, looked: StoreSample | None, *, away: bool = False) -> None:
-        self.sample, self.away = looked, away
-        if looked is not None:
-            self.names.update(looked.survey.namespaces)
+    def set_sample(self, sample: StoreSample | None, *, away: bool = False) -> None:
+        self.sample, self.away = sample, away
+        if sample is not None:
+            self.names.update(sample.survey.namespaces)
 
     @property
     def _known_sample(self) -> StoreSample:
@@ -86,7 +86,10 @@ class StoredMetrics(Collector):
         yield from self._workers()
         yield from self._limits()
         yield from self._jobs()
-        help_text = "Triggers that cannot be decided; they are retried every minute, and the log shows the reason."
+        help_text = (
+            "Triggers whose next fire cannot be computed, for example because of a faulty expression;"
+            " they are retried every minute, and the log shows the reason."
+        )
         yield self._number("troubled_triggers", help_text, self._survey.troubled)
         for one in self._gauges:
             values = self._known_sample.figures.get(one.name, {})
@@ -95,9 +98,9 @@ class StoredMetrics(Collector):
     def _queues(self) -> Iterator[Metric]:
         survey, labels = self._survey, ["namespace", "queue"]
         yield gauge("queued_executions", "Executions queued, by queue.", bounded(survey.queued, 2), labels)
-        help_text = "Time that the oldest queued execution has been queued, by queue."
+        help_text = "Time for which the oldest queued execution has been queued, by queue."
         yield gauge("oldest_queued_seconds", help_text, bounded(survey.oldest, 2, together=max), labels)
-        help_text = "1 for each queue that starts nothing because of a hold or a maintenance window."
+        help_text = "1 for each queue that starts no executions because of a hold or a maintenance window."
         yield gauge("held_queues", help_text, bounded(survey.held, 2), labels)
 
     def _workers(self) -> Iterator[Metric]:
@@ -108,12 +111,18 @@ class StoredMetrics(Collector):
 
     def _limits(self) -> Iterator[Metric]:
         survey, labels = self._survey, ["namespace", "queue"]
-        help_text = "Running executions that count for the limit of a queue, or of a namespace (no queue)."
+        help_text = (
+            "Running executions that count towards the limit of a queue;"
+            " if the label `queue` is empty, towards the limit of the namespace."
+        )
         yield gauge("limit_used", help_text, bounded(survey.used, 2), labels)
-        help_text = "The limit of simultaneous executions of a queue, or of a namespace (no queue)."
+        help_text = (
+            "The limit of simultaneous executions of a queue; if the label `queue` is empty, of the namespace."
+        )
         yield gauge("limit_size", help_text, bounded(survey.limits, 2, order=survey.used), labels)
         help_text = (
-            f"Executions that hold keyed limits and sequences, counted per limit; {MOST_HOLDERS} is the maximum."
+            "Stored rows of held keys: one for each parcel and each key of a limit, a sequence or a trigger's turn;"
+            f" at most {MOST_HOLDERS} are counted."
         )
         yield self._number("limit_holders", help_text, survey.holders)
 

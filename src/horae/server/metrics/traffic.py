@@ -16,7 +16,7 @@ BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 
 
 
 class RequestMetrics(Collector):
-    """Answered requests and their durations: plain numbers, because only the event loop's thread counts them."""
+    """Answered requests and their durations. They are plain numbers, because only the event loop's thread counts."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, int]] = Counter()
@@ -45,9 +45,9 @@ class ExchangeMetrics(Collector):
         counted = self._node.base.counters
         claims = {"granted": counted.claims, "empty": counted.claims_in_vain}
         yield counter("claims", "Claims for workers, by result: granted or empty.", by(claims), ["result"])
-        help_text = "Reported outcomes per exchange, of exchanges with any."
+        help_text = "Reported outcomes per exchange, without the exchanges that reported none."
         yield histogram("exchange_reported_executions", help_text, counted.reported)
-        help_text = "Granted executions per exchange, of exchanges with any."
+        help_text = "Granted executions per exchange, without the exchanges that got none."
         yield histogram("exchange_granted_executions", help_text, counted.granted)
         yield counter("exchange_answer_bytes", "Bytes of answers to exchanges.", counted.answer_bytes)
         yield gauge(
@@ -70,7 +70,7 @@ class ExecutionMetrics(Collector):
     """Executions from submission to end."""
 
     def __init__(self, node: ServerNode, names: Mapping[int, str]) -> None:
-        """Take the node, and the names of all namespaces known by now."""
+        """Take the node, and the mapping of namespaces to names, which grows while the server runs."""
         self._node, self._names = node, names
 
     def collect(self) -> Iterator[Metric]:
@@ -97,11 +97,14 @@ class ExecutionMetrics(Collector):
         yield histogram("queue_wait_seconds", help_text, counted.waits)
         help_text = "Failed attempts that are retried by the policies of their jobs."
         yield counter("retries", help_text, self._node.base.counters.totals["retried"])
-        yield counter("repeated_attempts", "Started attempts after an execution's first.", counted.repeated)
+        yield counter("repeated_attempts", "Started attempts, without the first of each execution.", counted.repeated)
         help_text = "Failed attempts, by class: job (its own failure), timeout, worker_lost or platform."
         failures = {word: counted.failures[kind] for kind, word in CLASSES.items()}
         yield counter("failed_attempts", help_text, by(failures), ["class"])
-        help_text = "Executions in late reports of ended attempts or sessions; they are refused and have no effect."
+        help_text = (
+            "Executions in reports that came after their attempt or session had ended;"
+            " such reports are refused and have no effect."
+        )
         yield counter("stale_reports", help_text, counted.stale)
 
     def _ended(self) -> Iterator[Metric]:
@@ -109,7 +112,8 @@ class ExecutionMetrics(Collector):
         outcomes = {state: totals[state] for state in ENDS}
         yield counter("outcomes", "Ended executions, by outcome.", by(outcomes), ["outcome"])
         help_text = (
-            "Duration of the last attempts of executions, by outcome; the mean for executions that ran together."
+            "Duration of the last attempts of executions, by outcome;"
+            " executions that ran together count with their mean duration."
         )
         yield histogram("execution_seconds", help_text, by(self._node.base.counters.runs), ["outcome"])
         dead = named(self._node.base.counters.dead, self._names)

@@ -20,12 +20,12 @@ from horae.server.reading.validation_errors import validation_error
 from horae.server.reply import Receive
 
 MIB = 1024 * 1024
-LIMIT = MIB
-SMALL_LIMIT = 16 * 1024  # for public routes: their bodies are stored before the client is known
-LARGE_LIMIT = 8 * MIB  # bulk submissions and exchanges
-MOST_DISCARDED = 64 * MIB  # of a refused body: a client that still sends does not read the answer
+LIMIT = MIB  # bytes of a body, unless its route has another limit
+SMALL_LIMIT = 16 * 1024  # bytes, for public routes: their bodies are held in memory before the client is known
+LARGE_LIMIT = 8 * MIB  # bytes, for bulk submissions and exchanges
+MOST_DISCARDED = 64 * MIB  # bytes of a refused body that are read, since a client that still sends reads no answer
 
-# A backslash with its escape, whole surrogate pairs first: a remaining surrogate is half of a pair.
+# An escape in JSON. Whole surrogate pairs are matched first, so a surrogate that is matched alone is half of a pair.
 _ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>\\u[dD][89a-fA-F]..)|\\.", re.DOTALL)
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000|\x00")
 GZIP = b"\x1f\x8b"
@@ -60,7 +60,10 @@ class ClientGone(Exception):
 
 
 async def read_body(receive: Receive, length: bytes | None, limit: int) -> bytes:
-    """Return the whole body. A body over the limit is read and dropped: a sender that is cut off reads no answer."""
+    """Return the whole body; `length` is its Content-Length, if any. Raises TooLarge for a body over the limit.
+
+    Such a body is read to its end and dropped first, because a client that is cut off while it sends reads no answer.
+    """
     declared = int(length) if length is not None and length.isdigit() else 0
     if declared > MOST_DISCARDED:
         raise _too_large(limit)
@@ -115,7 +118,7 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
 def _too_big(body: bytes, message: str) -> BadInput | None:
     """Return the error for a number that no computer can hold, such as 1e999.
 
-    The decoder does not name its field, so it is searched for.
+    The decoder does not name the field, so this function searches the body for the number.
     """
     if not message.startswith("Number out of range"):
         return None
@@ -130,7 +133,7 @@ def _too_big(body: bytes, message: str) -> BadInput | None:
 
 
 def _endless(value: Any, place: str = "") -> str | None:
-    """Return the place of the first number that became infinite."""
+    """Return the path of the first number that became infinite, such as `.items[0].size`."""
     if isinstance(value, float):
         return place if math.isinf(value) else None
     members: Iterable[tuple[str, Any]] = ()
@@ -149,7 +152,7 @@ def _malformed(body: bytes, error: msgspec.DecodeError) -> BadInput:
 
 
 def _wrong_byte(body: bytes) -> str:
-    """Return the position of the first byte that is not UTF-8; the decoder's position is relative to its text."""
+    """Return the position of the first byte that is not UTF-8. The decoder only knows the position in one string."""
     try:
         body.decode()
     except UnicodeDecodeError as error:
@@ -164,13 +167,13 @@ def refuse_nul(body: bytes) -> None:
 
 
 def check_media(headers: Mapping[bytes, bytes], body: bytes, *, is_json: bool) -> None:
-    """Refuse a body that is compressed, in another charset or, where JSON is read, of another type.
+    """Refuse a body that is compressed, in another charset than UTF-8 or, if the route reads JSON, of another type.
 
-    A body that begins like JSON passes under any type: `curl -d` calls everything a form.
+    A body that begins like JSON passes with any Content-Type, because `curl -d` labels everything as a form.
     """
     coding = headers.get(b"content-encoding", b"identity")
     if coding.lower() != b"identity" or body.startswith(GZIP):
-        raise UnsupportedMedia("The body is packed.", "Send it as it is, without Content-Encoding.")
+        raise UnsupportedMedia("The body is compressed.", "Send it uncompressed, without Content-Encoding.")
     kind, _, options = headers.get(b"content-type", b"").lower().partition(b";")
     charset = options.partition(b"charset=")[2].partition(b";")[0].strip(b' "')
     if charset and charset not in CHARSETS:

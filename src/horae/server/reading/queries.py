@@ -16,23 +16,23 @@ from horae.server.reading.validation_errors import validation_error
 
 MOST_PARAMETERS = 100
 
-Limit = Annotated[int, Meta(ge=1, le=1000, description="The maximum number of items: 1 to 1000.")]
+Limit = Annotated[int, Meta(ge=1, le=1000, description="The maximum number of entries: 1 to 1000.")]
 Cursor = Annotated[str, Meta(max_length=512, description="`nextCursor` of the previous page.")]
 Text = Annotated[str, Meta(max_length=256)]
 
 
-JobRef = Annotated[Text, Meta(description="Only items of this job, by name or id.")]
-QueueName = Annotated[Text, Meta(description="Only items of this queue.")]
-Since = Annotated[When, Meta(description="Not before this.")]
-Until = Annotated[When, Meta(description="Before this.")]
+JobRef = Annotated[Text, Meta(description="Only entries of this job, by name or id.")]
+QueueName = Annotated[Text, Meta(description="Only entries of this queue.")]
+Since = Annotated[When, Meta(description="Only from this time on.")]
+Until = Annotated[When, Meta(description="Only before this time.")]
 
 
 class Query(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The parameters of a read."""
+    """The query parameters of a request."""
 
 
 class Paged(Query, frozen=True, kw_only=True):
-    """A page of a list."""
+    """The choice of a page of a list."""
 
     limit: Limit = 50
     cursor: Cursor | None = None
@@ -49,8 +49,10 @@ class DryRun(Query, frozen=True, kw_only=True):
 class TimeWindow(Query, frozen=True, kw_only=True):
     """A window of the past."""
 
-    since: Annotated[When, Meta(description="Not before this.")] | None = field(default=None, name="from")
-    until: Annotated[When, Meta(description="Before this; now by default.")] | None = field(default=None, name="to")
+    since: Annotated[When, Meta(description="Only from this time on.")] | None = field(default=None, name="from")
+    until: Annotated[When, Meta(description="Only before this time; now by default.")] | None = field(
+        default=None, name="to"
+    )
 
 
 def decode_query(query: bytes, query_type: type[Struct]) -> Any:

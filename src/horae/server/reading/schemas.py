@@ -29,8 +29,8 @@ from horae.version import __version__
 Document = dict[str, Any]
 
 UNWRITABLE = "(raw)"
-# Names in the documents that differ from the class names. `ToldOutcome` must differ from a field of its own: generators
-# of clients would confuse the two.
+# Names in the documents that differ from the class names. `Outcome` has a field `outcome`, and generators of clients
+# would confuse the two.
 RENAMED = {
     "CircuitOpenBody": "Opening",
     "ExecutionBody": "NewExecution",
@@ -63,7 +63,7 @@ def schemas_of(types: Sequence[Any], prefix: str) -> tuple[list[Document], Docum
 
 
 def _short(name: str) -> str:
-    """Return a component's name. msgspec prefixes types of equal names with their modules: one word of it is enough."""
+    """Return a component's short name. msgspec prefixes types of equal names with their modules: one word suffices."""
     module, _, last = name.rpartition(".")
     words = module.rpartition(".")[2].removesuffix("_view").split("_")
     return "".join(word.capitalize() for word in words) + RENAMED.get(last, last)
@@ -115,7 +115,7 @@ def protocol_document() -> bytes:
 def protocol_schema() -> Document:
     """Return the schema of every body of the worker protocol.
 
-    Those that workers send have no other fields, as with `Horae-Strict`.
+    The schemas of bodies that workers send allow no unknown fields, like servers with `Horae-Strict: 1`.
     """
     _, components = schemas_of(
         [*(strict_type(body_type) for body_type in SENT_BY_WORKERS), *SENT_BY_SERVERS, *RAW_TYPES], "#/$defs/"

@@ -1,4 +1,4 @@
-"""Errors for values of the wrong type, with the field and the accepted values."""
+"""Errors for values that msgspec refuses, with the field and the accepted values."""
 
 import json
 import re
@@ -19,7 +19,7 @@ _INDEX = re.compile(r"\[[^\]]*\]")
 
 
 def validation_error(message: str, target: Any) -> BadInput:
-    """Convert msgspec's message to an error with the field and advice for it."""
+    """Convert msgspec's message about a value of type `target` to an error with the field and advice."""
     found = _AT.match(message)
     what, where = (found["what"], found["where"] or "$") if found else (message, "$")
     field = where.removeprefix("$").removeprefix(".").replace("[...]", "")
@@ -33,7 +33,7 @@ def validation_error(message: str, target: Any) -> BadInput:
 
 
 def advice(target: Any, field: str) -> str:
-    """Return the choices of a field, or its description or bounds."""
+    """Return advice for a field: its choices, its description or its bounds; else a hint at the OpenAPI document."""
     found: inspect.Type | None = _type_info(target)
     for name in filter(None, _INDEX.sub("", field).split(".")):
         found = _member(found, name)
@@ -63,7 +63,7 @@ def _member(of: inspect.Type | None, name: str) -> inspect.Type | None:
 
 
 def _inner(field_type: inspect.Type | None) -> inspect.Type | None:
-    """Return the type without its description; the item type of a list."""
+    """Return a type without its metadata, or the item type of a list."""
     field_type = _chosen(field_type)
     if isinstance(field_type, inspect.Metadata):
         return _inner(field_type.type)
@@ -71,7 +71,7 @@ def _inner(field_type: inspect.Type | None) -> inspect.Type | None:
 
 
 def _chosen(field_type: inspect.Type | None) -> inspect.Type | None:
-    """Return the other type of a type that may be null."""
+    """Return the type of a value that is not null, if a union has exactly one; else the type itself."""
     if not isinstance(field_type, inspect.UnionType):
         return field_type
     others = [one for one in field_type.types if not isinstance(one, inspect.NoneType)]

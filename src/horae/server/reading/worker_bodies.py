@@ -1,7 +1,7 @@
 """Bodies that workers send: unknown fields are ignored, unless they look like a mistake.
 
-A worker may be newer than its server, so an unknown field is no error. But a field that resembles a known one is
-refused: the misspelling would silently lose a result. With `Horae-Strict: 1` every unknown field is refused.
+A worker may be newer than its server, so an unknown field is no error. But a field that resembles a known field is
+refused, because a misspelt field would silently lose a result. With `Horae-Strict: 1` every unknown field is refused.
 """
 
 import re
@@ -20,12 +20,12 @@ from horae.server.reading.bodies import MIB, decode
 
 STRICT = b"horae-strict"
 INSTALLATION = b"horae-installation"  # the installation that a worker is registered with
-ALIKE = 0.8  # ratio of difflib: "resutls" resembles "results", "temperature" no field
-SYNONYMS = frozenset({  # of a result
+ALIKE = 0.8  # least ratio of difflib: "resutls" resembles "results", "temperature" no field
+SYNONYMS = frozenset({  # words by which a worker may mean the field "results" or "result"
     "output", "outputs", "value", "values", "return", "returns", "returned", "returnvalue", "retval", "data",
     "payload", "answer", "response", "body",
 })  # fmt: skip
-SHORTEST = 3  # letters of an abbreviation
+SHORTEST = 3  # letters that the beginning of a field's name must have to count as its abbreviation
 MOST_SEARCHED = MIB  # the largest body in which a faulty outcome is searched for
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _OUTCOME = msgspec.json.Decoder(Outcome)
@@ -84,7 +84,7 @@ def _unknown(text: bytes | Raw, body_type: Any, place: str = "") -> Iterator[tup
 
 
 def _struct_in(field_type: Any) -> type[Struct] | None:
-    """Return the struct that a type is, lists, or allows."""
+    """Return the struct in a type: the type itself, the item type of a list, or an alternative of a union."""
     if isinstance(field_type, _META) and issubclass(field_type, Struct):
         return field_type
     inner = (
@@ -133,7 +133,7 @@ def _redeclared(field: msgspec.structs.FieldInfo) -> tuple[str, Any] | tuple[str
 
 
 def _of_outcome(body: bytes, body_type: Any, error: BadInput, *, strict: bool) -> BadInput:
-    """Return the error with the index of the faulty outcome, if it concerns one."""
+    """Return the error with the index of the faulty outcome, if an outcome is at fault; else the error unchanged."""
     if body_type is not Exchange or len(body) > MOST_SEARCHED:
         return error
     for i, outcome in enumerate(_members(body, b'"outcomes"')):

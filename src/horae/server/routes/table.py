@@ -1,6 +1,6 @@
 """The list of every route: those of the kernel, declared by the modules beside this one, and those of features.
 
-`ROUTES` has all installed routes: documents, access and scopes use it. `answered` selects the routes of one server.
+`ROUTES` has all installed routes, for documents and tests. `routes_for` selects the routes of one server.
 """
 
 from collections.abc import Collection, Iterator
@@ -62,7 +62,10 @@ KERNEL = (
 
 
 def _composed() -> Iterator[tuple[ModuleType, str]]:
-    """Yield each module of routes with its feature's name, or "": a feature's modules follow their kernel module."""
+    """Yield each module of routes with the name of its feature, or "" for the kernel.
+
+    The modules of a feature follow the kernel module that they name as `after`.
+    """
     rows = [(feature.name, row) for feature in installed() for row in feature.routes]
     for module in KERNEL:
         yield module, ""
@@ -88,7 +91,7 @@ def routes_for(features: Collection[Feature]) -> tuple[list[Route], list[Route]]
 
 
 def _refusing(route: Route, feature: str) -> Route:
-    """Return a route that tells every caller that its feature is off."""
+    """Return a route at the same path that answers every caller that its feature is off."""
 
     async def run(call: ApiCall) -> Response:
         raise switched_off(feature)

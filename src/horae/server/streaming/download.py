@@ -1,4 +1,4 @@
-"""Answers with long contents, read in pieces and never held whole."""
+"""Answers with long contents, which are sent in pieces and never held in memory as a whole."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from horae.server.reply import Header, Receive, Response, Scope, Send
 
-PIECE = 256 * 1024
+PIECE = 256 * 1024  # bytes
 
 
 class Download(Response):

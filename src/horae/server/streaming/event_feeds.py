@@ -1,7 +1,7 @@
 """Server-sent events, gathered for a moment and encoded once for all listeners with the same filter.
 
-The cost is not in an event but in sending it to each of many listeners: listeners with the same filter share a feed,
-which encodes events once and sends the same bytes to all of them.
+An event itself costs little, but encoding and sending it for each of many listeners costs much. So listeners with the
+same filter share a feed, which gathers and encodes events once and sends the same bytes to all of them.
 """
 
 import asyncio
@@ -22,13 +22,16 @@ HEARTBEAT = 15.0  # seconds between comments on a quiet stream
 PACE = 0.05  # seconds for which events are gathered; the first after a quiet time is sent at once
 MOST_PENDING = 1000  # gathered events, above which the oldest are dropped
 MOST_BEHIND = 100  # batches that a listener may be behind
-MOST_CHANGES = 200  # jobs that are counted separately in one event of changes
+MOST_CHANGES = 200  # counts in one event `changes`; after that, further jobs are counted together
 MISSED = b"event: missed\ndata: {}\n\n"
 STILL_HERE = b": still here\n\n"
 
 
 class StreamEventView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The data of one event: this thing is now in this state; `count` executions of one parcel, from this one on."""
+    """The data of one event: a thing of this kind is now in this state.
+
+    If `count` is more than 1, the event is about that many consecutive executions of a parcel, beginning with `id`.
+    """
 
     kind: str
     id: UUID
@@ -36,7 +39,7 @@ class StreamEventView(Struct, frozen=True, kw_only=True, rename="camel", omit_de
     at: str
     job_id: UUID | None = None
     count: int = 1
-    step: str = ""  # of the execution, which is a workflow's
+    step: str = ""  # the step that changed, if `id` is the execution of a workflow
 
 
 class ChangeView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -49,16 +52,20 @@ class ChangeView(Struct, frozen=True, kw_only=True, rename="camel", omit_default
 
 
 class ChangesView(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The data of an event `changes`: changes since the previous one; without jobs if there were too many."""
+    """The data of an event `changes`: counts of changes since the previous such event.
+
+    If too many jobs changed, some changes are counted without their job.
+    """
 
     at: str
     changes: list[ChangeView]
 
 
 class StreamFilter(Struct, frozen=True):
-    """The events that a stream carries: kinds of things, and one execution with its steps and its log.
+    """The events that a stream carries: those about kinds of things, and those about one execution, its steps and log.
 
-    With `every` microseconds, kinds of things are counted; the events of the one execution are always sent singly.
+    With `every` (microseconds), the events about `kinds` are sent as counts, at most once in that time. The events
+    about `execution` are always sent one by one.
     """
 
     kinds: frozenset[str]
@@ -69,7 +76,7 @@ class StreamFilter(Struct, frozen=True):
         return event.kind in self.kinds or event.kind == LEFT_OUT or self.follows(event)
 
     def follows(self, event: Event) -> bool:
-        """Return whether an event is about the one execution."""
+        """Return whether an event is about `execution`."""
         if self.execution is None or event.kind not in ("execution", "step", "log"):
             return False
         place = index_of(self.execution) - index_of(event.id)
@@ -77,7 +84,7 @@ class StreamFilter(Struct, frozen=True):
 
 
 class EventEncoder:
-    """Encodes events; an event that several feeds need in turn is encoded once."""
+    """Encodes events. It remembers the last one, because feeds encode the same event one after another."""
 
     def __init__(self) -> None:
         self._last: tuple[Event | None, bytes] = (None, b"")
@@ -98,35 +105,35 @@ class PendingEvents(Protocol):
     def add(self, event: Event) -> None: ...
 
     def take(self) -> bytes:
-        """Return all of them, encoded for listeners; empty if there are none."""
+        """Remove and return all gathered events, encoded for listeners; empty if there are none."""
         ...
 
 
 class EventBuffer:
-    """Single events."""
+    """Pending events that are sent one by one."""
 
     def __init__(self, write: Callable[[Event], bytes]) -> None:
         self._write = write
-        self._told: list[bytes] = []
+        self._encoded: list[bytes] = []
         self._missed = False
 
     def add(self, event: Event) -> None:
         if event.kind == LEFT_OUT:
             self._missed = True
             return
-        self._told.append(self._write(event))
-        if len(self._told) > MOST_PENDING:
-            del self._told[: MOST_PENDING // 2]
+        self._encoded.append(self._write(event))
+        if len(self._encoded) > MOST_PENDING:
+            del self._encoded[: MOST_PENDING // 2]
             self._missed = True
 
     def take(self) -> bytes:
-        body = b"".join(self._told)
-        missed, self._told, self._missed = self._missed, [], False
+        body = b"".join(self._encoded)
+        missed, self._encoded, self._missed = self._missed, [], False
         return MISSED + body if missed else body
 
 
 class EventCounts:
-    """Counts of events by kind, job and state; and single events of one execution."""
+    """Pending events that are sent as counts by kind, state and job; events of one execution are sent one by one."""
 
     def __init__(self, wanted: StreamFilter, write: Callable[[Event], bytes]) -> None:
         self._wanted = wanted
@@ -160,7 +167,7 @@ class EventCounts:
 
 
 class StreamReader:
-    """One listener's queue; if it falls behind, everything in it is replaced by a notice of missed events."""
+    """The queue of one listener. If the listener falls behind, its queue is replaced by a notice of missed events."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -173,12 +180,12 @@ class StreamReader:
         self._queue.put_nowait(body)
 
     async def get(self) -> bytes | None:
-        """Return the next bytes; None at the end."""
+        """Return the next bytes to send; None at the end of the stream."""
         return await self._queue.get()
 
 
 class SharedEventFeed:
-    """The events of one filter, for all its listeners."""
+    """The events that one filter selects, sent to all listeners with this filter."""
 
     def __init__(self, clock: Clock, wanted: StreamFilter, write: Callable[[Event], bytes]) -> None:
         self._clock, self._wanted = clock, wanted
@@ -226,7 +233,7 @@ class SharedEventFeed:
             await self._clock.sleep(self._every)
 
     async def _happens(self) -> bool:
-        """Wait for an event; return False after a quiet time."""
+        """Wait for an event; return False if there was none for HEARTBEAT seconds."""
         happens = asyncio.ensure_future(self._happened.wait())
         quiet = asyncio.ensure_future(self._clock.sleep(HEARTBEAT))
         try:

@@ -1,4 +1,4 @@
-"""Server-sent events about changes. They are hints: a client that missed some reads the things again."""
+"""Server-sent events about changes. An event may be lost; a client that is told so reads the changed things again."""
 
 import asyncio
 from collections import Counter
@@ -12,7 +12,7 @@ from horae.server.streaming.event_feeds import EventEncoder, SharedEventFeed, St
 
 KIND = b"text/event-stream"
 
-Admitted = Callable[[], Awaitable[bool]]
+Admitted = Callable[[], Awaitable[bool]]  # returns whether the credential of a stream is still valid
 
 
 class EventStreams:
@@ -25,30 +25,30 @@ class EventStreams:
         self._followed: Counter[int] = Counter()  # streams, by namespace
 
     def refuse_more(self, namespace: int) -> None:
-        """Raise TooOften if a namespace has the maximum number of streams."""
+        """Raise TooOften if a namespace already has the maximum number of streams."""
         most = self._node.settings.namespace_streams
         if self._followed[namespace] >= most:
             remedy = "Close some, share one between several readers, or have the setting namespace_streams raised."
-            raise TooOften(f"This namespace follows {most} streams of this server already.", remedy, retryAfter=5)
+            raise TooOften(f"This namespace already has {most} open streams on this server.", remedy, retryAfter=5)
 
     @contextmanager
     def follow(self, namespace: int, wanted: StreamFilter) -> Iterator[StreamReader]:
         """Yield a reader of events for as long as the block lasts."""
         key, reader = (namespace, wanted), StreamReader()
         if key not in self._feeds:
-            made = SharedEventFeed(self._node.env.clock, wanted, self._write)
+            new_feed = SharedEventFeed(self._node.env.clock, wanted, self._write)
             stack = ExitStack()
-            stack.enter_context(self._node.base.events.listening(namespace, made.publish))
-            self._feeds[key] = made, stack
-        gathering, stack = self._feeds[key]
-        gathering.add(reader)
+            stack.enter_context(self._node.base.events.listening(namespace, new_feed.publish))
+            self._feeds[key] = new_feed, stack
+        feed, stack = self._feeds[key]
+        feed.add(reader)
         self._followed[namespace] += 1
         try:
             yield reader
         finally:
             self._followed[namespace] -= 1
-            gathering.remove(reader)
-            if not gathering.is_followed:
+            feed.remove(reader)
+            if not feed.is_followed:
                 del self._feeds[key]
                 stack.close()
 
@@ -56,8 +56,8 @@ class EventStreams:
 class EventStream(Response):
     """An answer that lasts until the client disconnects, its credential ends or the server stops.
 
-    The credential is checked before every send, since a busy stream has no quiet moment for it. Events are gathered for
-    a moment, so that is at most twenty times per second.
+    The credential is checked before every send, because a busy stream has no pause in which to check it. Events are
+    gathered for 0.05 s, so the check runs at most twenty times per second.
     """
 
     __slots__ = ("_admitted", "_namespace", "_streams", "_wanted")
