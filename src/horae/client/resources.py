@@ -170,7 +170,8 @@ class WorkersResource(Resource):
     async def enrol(self, *, queues: Sequence[str] = (), expires_in: Span | None = None) -> ApiDocument:
         """Create a token that one worker exchanges for its own key. A repeated request creates another token.
 
-        `queues`: The only queues it may serve. `expires_in`: The validity of the token, up to 30d; 1h by default.
+        `queues`: The only queues that the worker may serve. `expires_in`: The validity of the token, up to 30d;
+        1h by default.
         """
         body = given(queues=list(queues) or None, expires_in=span(expires_in))
         return ApiDocument.of(await self._caller.post(path_of("enrolments"), body))
@@ -180,7 +181,7 @@ class WorkersResource(Resource):
 
         A token works once, so a repeated request is refused.
 
-        `name`: The worker's name, for people.
+        `name`: The worker's name, which users see.
         """
         return ApiDocument.of(await self._caller.post(path_of("enrolments", "redeem"), given(token=token, name=name)))
 
@@ -248,5 +249,5 @@ class ClockResource(Resource):
         return ApiDocument.of(await self._caller.get(path_of("clock")))
 
     async def accept(self) -> ApiDocument:
-        """Accept the present time on all servers: firing and expiring continue."""
+        """Accept the present time on all servers, so that triggers fire and old data expires again."""
         return ApiDocument.of(await self._caller.post(path_of("clock", "accept")))

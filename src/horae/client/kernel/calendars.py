@@ -48,12 +48,12 @@ class CalendarsResource(Resource):
     async def get(self, name: str, *, at: datetime | str | None = None) -> CalendarInfo:
         """Read a calendar, in its present or an earlier version, with the triggers that use it.
 
-        `at`: The version at this time.
+        `at`: The version that was valid at this time; the present by default.
         """
         return CalendarInfo.of(await self._caller.get(path_of("calendars", name), {"at": instant(at)}))
 
     async def put(self, name: str, definition: dict[str, Any], *, if_match: str | None = None) -> CalendarInfo:
-        """Create a calendar or replace its definition; every real change is a version and takes effect at once."""
+        """Create a calendar or replace its definition; a change makes a new version and takes effect at once."""
         return CalendarInfo.of(await self._caller.edit("PUT", path_of("calendars", name), definition, if_match))
 
     async def delete(self, name: str) -> None:
@@ -71,7 +71,7 @@ class CalendarsResource(Resource):
         """List the opening times of a calendar between two instants.
 
         `since`: The start of the list; now by default. `until`: The end of the list; a year later by default.
-        `at`: Use the version at this time.
+        `at`: Use the version that was valid at this time.
         """
         query = {"from": instant(since), "to": instant(until), "at": instant(at), "limit": limit, "cursor": cursor}
         return page_of(ApiDocument, await self._caller.get(path_of("calendars", name, "openings"), query))

@@ -48,25 +48,26 @@ class CircuitsResource(Resource):
     async def get(self, ref: str, *, key: str | None = None) -> JobCircuitInfo:
         """Read a job's circuit, or the circuits of its keys, with their recent changes.
 
-        `key`: The key of the circuit, if each key has its own.
+        `key`: The key of the circuit, if each key has its own circuit.
         """
         return JobCircuitInfo.of(await self._caller.get(path_of("jobs", ref, "circuit"), {"key": key}))
 
     async def open(
         self, ref: str, *, length: Span | None = None, key: str | None = None, reason: str | None = None
     ) -> CircuitInfo:
-        """Open a circuit by hand: after the answer, no server starts its executions.
+        """Open a circuit by hand. After the answer, no server starts executions of the circuit.
 
-        `length`: The time that it stays open before probes are tried. `key`: The key of the circuit, if each key
-        has its own. `reason`: The reason, stored with the change.
+        `length`: The time for which the circuit stays open before probes are tried. `key`: The key of the
+        circuit, if each key has its own circuit. `reason`: The reason, stored with the change.
         """
         body = given(**{"for": span(length), "key": key, "reason": reason})
         return CircuitInfo.of(await self._caller.post(path_of("jobs", ref, "circuit", "open"), body))
 
     async def close(self, ref: str, *, key: str | None = None, reason: str | None = None) -> CircuitInfo:
-        """Close a circuit by hand: it does not open on failures until it is reset.
+        """Close a circuit by hand. Failures do not open it until it is reset.
 
-        `key`: The key of the circuit, if each key has its own. `reason`: The reason, stored with the change.
+        `key`: The key of the circuit, if each key has its own circuit. `reason`: The reason, stored with the
+        change.
         """
         body = given(key=key, reason=reason)
         return CircuitInfo.of(await self._caller.post(path_of("jobs", ref, "circuit", "close"), body))
@@ -74,7 +75,8 @@ class CircuitsResource(Resource):
     async def reset(self, ref: str, *, key: str | None = None, reason: str | None = None) -> CircuitInfo:
         """Close a circuit, reset its counts, and end any manual override.
 
-        `key`: The key of the circuit, if each key has its own. `reason`: The reason, stored with the change.
+        `key`: The key of the circuit, if each key has its own circuit. `reason`: The reason, stored with the
+        change.
         """
         body = given(key=key, reason=reason)
         return CircuitInfo.of(await self._caller.post(path_of("jobs", ref, "circuit", "reset"), body))

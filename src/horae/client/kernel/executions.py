@@ -191,11 +191,10 @@ class ExecutionsResource(Resource):
         since: datetime | str | None = None, until: datetime | str | None = None, limit: int | None = None,
         cursor: str | None = None,
     ) -> ResultPage[ExecutionInfo]:  # fmt: skip
-        """List executions, newest first; large params and results are left out, and those of sensitive jobs are
-        sealed.
+        """List executions, newest first, without large params and results, and without those of sensitive jobs.
 
         `job`: Only entries of this job, by name or id. `queue`: Only entries of this queue. `parent`: Only
-        executions that this one submitted, or runs as its steps. `status`: `pending` means waiting or queued.
+        executions that this execution submitted, or runs as steps. `status`: `pending` means waiting or queued.
         `tag`: Only executions with this tag: "name" or "name=value". `worker`: Only executions that this worker
         runs or ran. `since`: Only from this time on. `until`: Only before this time.
         """
@@ -246,11 +245,11 @@ class ExecutionsResource(Resource):
         return page_of(ExecutionInfo, await self._caller.get(path_of("archive"), query))
 
     async def pause(self, execution_id: str) -> ExecutionInfo:
-        """Start no step of a workflow, nor of workflows below it, until it is resumed; running steps continue."""
+        """Pause a workflow and the workflows below it: no step starts until it is resumed; running steps continue."""
         return ExecutionInfo.of(await self._caller.post(path_of("executions", execution_id, "pause")))
 
     async def resume(self, execution_id: str) -> ExecutionInfo:
-        """Resume a paused workflow, also one that stopped before a step."""
+        """Resume a paused workflow, also a workflow that stopped at a breakpoint."""
         return ExecutionInfo.of(await self._caller.post(path_of("executions", execution_id, "resume")))
 
     async def approvals(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[ApiDocument]:
@@ -260,7 +259,7 @@ class ExecutionsResource(Resource):
     async def approve(self, execution_id: str, *, step: str | None = None, comment: str | None = None) -> ExecutionInfo:
         """Approve a waiting step of a workflow.
 
-        `step`: The step; required if several wait. `comment`: The reason, stored with the step.
+        `step`: The step; required if several steps wait. `comment`: The reason, stored with the step.
         """
         body = given(step=step, comment=comment)
         return ExecutionInfo.of(await self._caller.post(path_of("executions", execution_id, "approve"), body))
@@ -268,7 +267,7 @@ class ExecutionsResource(Resource):
     async def reject(self, execution_id: str, *, step: str | None = None, comment: str | None = None) -> ExecutionInfo:
         """Reject a waiting step of a workflow: it fails.
 
-        `step`: The step; required if several wait. `comment`: The reason, stored with the step.
+        `step`: The step; required if several steps wait. `comment`: The reason, stored with the step.
         """
         body = given(step=step, comment=comment)
         return ExecutionInfo.of(await self._caller.post(path_of("executions", execution_id, "reject"), body))

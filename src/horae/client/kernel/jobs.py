@@ -105,8 +105,8 @@ class JobsResource(Resource):
     ) -> ResultPage[JobInfo]:  # fmt: skip
         """List jobs by name; deleted jobs only if `state` selects them.
 
-        A page of large jobs, or of a credential for some jobs only, may have fewer than `limit` jobs although
-        more follow.
+        If jobs are large, or if the credential is for some jobs only, a page may have fewer than `limit` jobs
+        although more follow.
 
         `search`: A part of the name, the description or a tag. `prefix`: The start of the name. `state`: Only
         jobs in this state. `tag`: Only jobs with this tag: "name" or "name=value". `queue`: Only entries of this
@@ -120,7 +120,7 @@ class JobsResource(Resource):
         return page_of(JobInfo, await self._caller.get(path_of("jobs"), query))
 
     async def get(self, ref: str) -> JobInfo:
-        """Read a job; deleted jobs by id."""
+        """Read a job. A deleted job is found only by its id."""
         return JobInfo.of(await self._caller.get(path_of("jobs", ref)))
 
     async def delete(
@@ -136,7 +136,7 @@ class JobsResource(Resource):
         return JobInfo.of(await self._caller.delete(path_of("jobs", ref), query))
 
     async def pause(self, ref: str) -> JobInfo:
-        """Start no execution of a job until it is resumed; running executions continue."""
+        """Pause a job: none of its executions starts until it is resumed; running executions continue."""
         return JobInfo.of(await self._caller.post(path_of("jobs", ref, "pause")))
 
     async def resume(self, ref: str) -> JobInfo:
@@ -209,7 +209,7 @@ class JobsResource(Resource):
     ) -> ApiDocument:  # fmt: skip
         """List a job's executions, newest first, with the states of their steps if it is a workflow.
 
-        `by`: run: newest first; interval: by their data interval; run by default.
+        `by`: `run`: newest execution first; `interval`: in the order of data intervals; run by default.
         """
         query = {"by": by, "limit": limit, "cursor": cursor}
         return ApiDocument.of(await self._caller.get(path_of("jobs", ref, "grid"), query))

@@ -34,9 +34,10 @@ class KeysResource(Resource):
     ) -> ApiDocument:  # fmt: skip
         """Create a key; the answer has its text, which is shown only once, even if the request is repeated.
 
-        `role`: Its permissions, as a role. `permissions`: Single permissions beyond its role. `queues`: The only
-        queues it is for. `jobs`: Patterns of the only jobs it is for: ["etl-*"]. `rate`: The rate limit for each
-        server: "100/1s"; exchanges are exempt.
+        `role`: The role, which gives the key its permissions. `permissions`: Permissions in addition to the
+        role's. `queues`: The only queues that the key is for; all by default. `jobs`: Patterns for the only jobs
+        that the key is for, such as ["etl-*"]. `rate`: The rate limit for each server: "100/1s"; workers are
+        exempt.
         """
         body = given(
             name=name, role=role, permissions=list(permissions) or None, queues=list(queues) or None,
@@ -45,17 +46,17 @@ class KeysResource(Resource):
         return ApiDocument.of(await self._caller.post(path_of("keys"), body))
 
     async def rotate(self, key_id: str, *, overlap: Span | None = None) -> ApiDocument:
-        """Create a key that replaces another, with its permissions and expiry; both are valid until the overlap
-        ends.
+        """Create a key that replaces another key, with the same permissions and expiry.
 
-        The answer has its text, which is shown only once, even if the request is repeated.
+        Both keys are valid until the overlap ends. The answer has the text of the new key, which is shown only
+        once, even if the request is repeated.
 
-        `overlap`: The time that the old key stays valid, up to 90d; 0 ends it; 1d by default.
+        `overlap`: The time for which the old key stays valid, up to 90d; 0 ends it at once; 1d by default.
         """
         return ApiDocument.of(await self._caller.post(path_of("keys", key_id, "rotate"), given(overlap=span(overlap))))
 
     async def delete(self, key_id: str, *, force: bool = False) -> None:
-        """Revoke a key: it, and browsers that it signed in, lose access to every server within five seconds.
+        """Revoke a key. The key, and browsers signed in with it, lose access to all servers within five seconds.
 
         `force`: Revoke even the last key that administers the installation.
         """

@@ -68,7 +68,7 @@ class NamespacesResource(Resource):
     ) -> ApiDocument:
         """Read the present and daily usage of a namespace: the last thirty days by default.
 
-        `since`: The day of this instant and later. `until`: Days before this instant.
+        `since`: Only the day of this instant and later days. `until`: Only days before this instant.
         """
         query = {"from": instant(since), "to": instant(until)}
         return ApiDocument.of(await self._caller.get(path_of("namespaces", name, "usage"), query))

@@ -131,7 +131,7 @@ class QueuesResource(Resource):
         return ApiDocument.of(await self._caller.get(path_of("queues", name)))
 
     async def pause(self, name: str, *, reason: str | None = None) -> ApiDocument:
-        """Start no execution of a queue until it is resumed: after the answer, no server does.
+        """Pause a queue until it is resumed: after the answer, no server starts an execution of the queue.
 
         Running executions continue.
 
@@ -140,7 +140,7 @@ class QueuesResource(Resource):
         return ApiDocument.of(await self._caller.post(path_of("queues", name, "pause"), given(reason=reason)))
 
     async def resume(self, name: str) -> ApiDocument:
-        """Resume a paused or drained queue; holds with an end, and windows, remain."""
+        """Resume a paused or drained queue. Holds with an end, and maintenance windows, remain."""
         return ApiDocument.of(await self._caller.post(path_of("queues", name, "resume")))
 
     async def drain(self, name: str) -> ApiDocument:

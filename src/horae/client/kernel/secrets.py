@@ -31,14 +31,14 @@ class SecretsResource(Resource):
     async def set(self, name: str, value: str) -> SecretInfo:
         """Set a secret's value for executions that start from now on.
 
-        `value`: It is encrypted, sent to workers with executions that need it, and never shown.
+        `value`: The value is stored encrypted, sent only with executions that need it, never shown.
         """
         return SecretInfo.of(await self._caller.edit("PUT", path_of("secrets", name), given(value=value)))
 
     async def delete(self, name: str, *, force: bool = False) -> None:
         """Delete a secret to which no job refers.
 
-        `force`: Delete it even if jobs refer to it: their executions fail then.
+        `force`: Delete the secret even if jobs refer to it; their executions then fail.
         """
         await self._caller.delete(path_of("secrets", name), {"force": force or None})
 

@@ -126,8 +126,9 @@ class FiresResource(Resource):
     ) -> ResultPage[ApiDocument]:  # fmt: skip
         """List past and planned fires in a window, across jobs, in the order of time.
 
-        `since`: Not before this. `until`: Before this. `job`: A job's name or id. `trigger`: A trigger's name.
-        `disposition`: `fired`, `planned`, `skipped-overlap`, ...
+        `since`: Only from this time on. `until`: Only before this time. `job`: Only fires of this job, by name or
+        id. `trigger`: Only fires of triggers with this name. `disposition`: `fired`, `planned`,
+        `skipped-overlap`, ...
         """
         query = {
             "from": instant(since), "to": instant(until), "job": job, "trigger": trigger, "disposition": disposition,
@@ -142,8 +143,9 @@ class FiresResource(Resource):
         """Count fired, missed, skipped and planned fires, by minute, hour or day of a time zone.
 
         `since`: The first day, such as 2026-11-15, or the day of an instant; today by default. `until`: The last
-        day; the first by default. `by`: The period of an item; minutes without fires are left out; day by
-        default. `timezone`: An IANA name such as "Europe/Paris"; UTC by default. `job`: A job's name or id.
+        day; the first day by default. `by`: The period that each item counts; minutes without fires are left out;
+        day by default. `timezone`: An IANA name such as "Europe/Paris"; UTC by default. `job`: Only fires of this
+        job, by name or id.
         """
         query = {"from": since, "to": until, "by": by, "timezone": timezone, "job": job}
         return ApiDocument.of(await self._caller.get(path_of("fires", "counts"), query))

@@ -17,7 +17,7 @@ from horae.server.reply import Response, ok
 from horae.server.route import API, CHANGES, get, post
 from horae.server.scopes import by_job, closed
 
-Key = Annotated[str, Meta(max_length=MOST_KEY, description="The key of the circuit, if each key has its own.")]
+Key = Annotated[str, Meta(max_length=MOST_KEY, description="The key of the circuit, if each key has its own circuit.")]
 Why = Annotated[str, Meta(max_length=MOST_REASON, description="The reason, stored with the change.")]
 
 
@@ -35,11 +35,12 @@ class Override(RequestBody, frozen=True, kw_only=True):
 
 
 class CircuitOpenBody(Override, frozen=True, kw_only=True):
-    """The selection of a circuit, a reason, and a duration: until a reset by default."""
+    """The selection of a circuit, a reason, and a duration. By default, the circuit stays open until it is reset."""
 
-    length: Annotated[Duration, Meta(description="The time that it stays open before probes are tried.")] | None = (
-        field(name="for", default=None)
-    )
+    length: (
+        Annotated[Duration, Meta(description="The time for which the circuit stays open before probes are tried.")]
+        | None
+    ) = field(name="for", default=None)
 
 
 @get(f"{API}/circuits", "circuits.list", CompleteList[CircuitView], access=VIEW, scope=closed)
@@ -62,7 +63,7 @@ async def get_circuit(call: ApiCall, query: CircuitQuery) -> Response:
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def open_circuit(call: ApiCall, body: CircuitOpenBody) -> Response:
-    """Open a circuit by hand: after the answer, no server starts its executions."""
+    """Open a circuit by hand. After the answer, no server starts executions of the circuit."""
     shown = await call.node.admission.circuit_breakers.open(
         call.namespace, call.path("ref"), by=call.caller, key=body.key, reason=body.reason, length=body.length
     )
@@ -74,7 +75,7 @@ async def open_circuit(call: ApiCall, body: CircuitOpenBody) -> Response:
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def close_circuit(call: ApiCall, body: Override) -> Response:
-    """Close a circuit by hand: it does not open on failures until it is reset."""
+    """Close a circuit by hand. Failures do not open it until it is reset."""
     shown = await call.node.admission.circuit_breakers.close(
         call.namespace, call.path("ref"), by=call.caller, key=body.key, reason=body.reason
     )

@@ -1,4 +1,4 @@
-"""Holds and maintenance windows: while one lasts, no execution of a queue, or of any queue, starts."""
+"""Holds and maintenance windows of one queue or all queues: while they last, no execution of the queue starts."""
 
 from typing import Annotated
 
@@ -31,7 +31,7 @@ class HoldBody(RequestBody, frozen=True, kw_only=True):
     )
 
     reason: Reason = ""
-    drain: Annotated[bool, Meta(description="A user waits until `running` is 0.")] = False
+    drain: Annotated[bool, Meta(description="Show that a user waits until `running` is 0.")] = False
 
     def asked(self) -> HoldRequest:
         return HoldRequest(length=self.length, until=self.until, since=self.since, reason=self.reason, drain=self.drain)
@@ -42,7 +42,7 @@ class WindowBody(RequestBody, frozen=True, kw_only=True):
 
     reason: Reason = ""
 
-    drain: Annotated[bool, Meta(description="A user waits until `running` is 0.")] = False
+    drain: Annotated[bool, Meta(description="Show that a user waits until `running` is 0.")] = False
 
 
 class ReleaseQuery(Query, frozen=True, kw_only=True):
@@ -71,10 +71,10 @@ async def list_holds(call: ApiCall, query: HoldListQuery) -> Response:
     access=OPERATE, scope=by_queue, audit=CHANGES, status=201, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def hold(call: ApiCall, body: HoldBody) -> Response:
-    """Start no execution of a queue for a time: after the answer, no server does.
+    """Hold a queue for a time: after the answer, no server starts an execution of the queue.
 
-    Running executions continue. Submitted and fired executions are queued and start after the hold, when it ends or is
-    released. A second hold with the same reason moves the end.
+    Running executions continue. Submitted and fired executions are queued and start after the hold ends or is released.
+    A second hold with the same reason moves the end of the first.
     """
     return ok(await call.node.admission.holds.open(call.namespace, call.path("name"), body.asked(), call.caller), 201)
 
@@ -84,7 +84,7 @@ async def hold(call: ApiCall, body: HoldBody) -> Response:
     access=OPERATE, scope=by_queue, audit=CHANGES, status=200, refuses=(NotFound,),
 )  # fmt: skip
 async def release(call: ApiCall, query: ReleaseQuery) -> Response:
-    """Release a queue at once. Windows, and holds of all queues, remain; the answer names the remaining holds."""
+    """End the holds of a queue at once. Windows and holds of all queues remain, and the answer names them."""
     return ok(await call.node.admission.holds.release(call.namespace, call.path("name"), query.reason, call.caller))
 
 
@@ -92,7 +92,7 @@ async def release(call: ApiCall, query: ReleaseQuery) -> Response:
     f"{API}/holds", "holds.open", HoldView, access=OPERATE, scope=closed, audit=REQUEST, status=201, refuses=(Conflict,)
 )
 async def hold_all(call: ApiCall, body: HoldBody) -> Response:
-    """Start no execution of any queue for a time, like POST /api/v1/queues/{name}/hold for one queue."""
+    """Hold all queues for a time, as POST /api/v1/queues/{name}/hold does for one queue."""
     return ok(await call.node.admission.holds.open(call.namespace, None, body.asked(), call.caller), 201)
 
 
@@ -107,7 +107,7 @@ async def release_all(call: ApiCall, query: ReleaseQuery) -> Response:
     access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def window(call: ApiCall, body: WindowBody) -> Response:
-    """Make a calendar a queue's maintenance window: while it is open, no execution of the queue starts."""
+    """Make a calendar a queue's maintenance window: while the calendar is open, no execution of the queue starts."""
     view = await call.node.admission.holds.put_window(
         call.namespace, call.path("name"), call.path("calendar"), drain=body.drain, reason=body.reason, by=call.caller
     )
@@ -129,7 +129,7 @@ async def remove_window(call: ApiCall) -> Response:
     access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def window_of_all(call: ApiCall, body: WindowBody) -> Response:
-    """Make a calendar the maintenance window of all queues: while it is open, no execution starts."""
+    """Make a calendar the maintenance window of all queues: while the calendar is open, no execution starts."""
     view = await call.node.admission.holds.put_window(
         call.namespace, None, call.path("calendar"), drain=body.drain, reason=body.reason, by=call.caller
     )

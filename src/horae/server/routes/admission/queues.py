@@ -31,7 +31,7 @@ QueueBody = derived.body(
 
 
 class PauseBody(RequestBody, frozen=True, kw_only=True):
-    """A reason."""
+    """The reason for a pause."""
 
     reason: Annotated[str, Meta(max_length=MOST_REASON, description="The reason; held executions show it.")] = ""
 
@@ -89,7 +89,7 @@ async def patch_queue(call: ApiCall, body: dict[str, Any]) -> Response:
     access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def pause(call: ApiCall, body: PauseBody) -> Response:
-    """Start no execution of a queue until it is resumed: after the answer, no server does.
+    """Pause a queue until it is resumed: after the answer, no server starts an execution of the queue.
 
     Running executions continue.
     """
@@ -103,7 +103,7 @@ async def pause(call: ApiCall, body: PauseBody) -> Response:
     access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound,),
 )  # fmt: skip
 async def resume(call: ApiCall) -> Response:
-    """Resume a paused or drained queue; holds with an end, and windows, remain."""
+    """Resume a paused or drained queue. Holds with an end, and maintenance windows, remain."""
     name = call.path("name")
     await call.node.admission.holds.resume(call.namespace, name, call.caller)
     return await _shown(call, await call.node.admission.queues.set_state(call.namespace, name, "active"))

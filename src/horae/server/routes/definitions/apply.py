@@ -20,7 +20,7 @@ Definitions = Annotated[list[dict[str, Any]], Meta(extra_json_schema={"maxItems"
 
 
 class ApplyBody(RequestBody, frozen=True, kw_only=True):
-    """Definitions in the form of POST to each of their routes, in any order."""
+    """Definitions in any order, each in the form of the POST request that creates one."""
 
     calendars: Definitions | None = None
     templates: Definitions | None = None
@@ -28,7 +28,7 @@ class ApplyBody(RequestBody, frozen=True, kw_only=True):
 
 
 async def by_documents(call: ApiCall, arguments: Arguments) -> None:
-    """Check the jobs that it changes, and refuse calendars and templates. The engine checks the result."""
+    """Check the jobs in the body, and refuse calendars and templates. The engine checks the result."""
     body: ApplyBody = arguments["body"]
     if body.calendars or body.templates:
         raise outside_scope(call.who, "calendars and templates")
@@ -42,9 +42,10 @@ async def by_documents(call: ApiCall, arguments: Arguments) -> None:
 
 @post(f"{API}/apply", "apply.all", AppliedListView, access=EDIT, scope=by_documents, audit=REQUEST, refuses=(Conflict,))
 async def apply(call: ApiCall, body: ApplyBody, query: DryRun) -> Response:
-    """Create or change calendars, templates and jobs, all of them or none; others stay unchanged.
+    """Create or change several calendars, templates and jobs, all or none.
 
-    Definitions are matched by name. With `dryRun`, return the changes without making them.
+    Definitions are matched by name. Definitions that the request leaves out stay unchanged. With `dryRun`, return the
+    changes without making them.
     """
     documents = Documents(calendars=body.calendars or (), templates=body.templates or (), jobs=body.jobs or ())
     return ok(await call.node.definitions.document_applier.apply(call.namespace, documents, dry_run=query.dry_run))

@@ -1,4 +1,4 @@
-"""Bodies of requests about jobs, for the OpenAPI document; `model/definitions` reads them and reports every mistake."""
+"""Bodies of requests about jobs, for the OpenAPI document. `model/definitions` reads them and reports every mistake."""
 
 from typing import Annotated, Any
 
@@ -15,7 +15,7 @@ from horae.server.reading.bodies import RequestBody
 StepBody = body(
     STEP,
     "StepBody",
-    "A step: its name, one field with its task, and options. With `job`, a step's fields override the job's.",
+    "A step: its name, one field with its task, and options. With `job`, the options override those of that job.",
     RequestBody,
     needed=("name",),
 )
@@ -30,7 +30,7 @@ class _Limited(RequestBody, frozen=True, kw_only=True):
 WorkflowBody = body(
     WORKFLOW,
     "WorkflowBody",
-    "A workflow: steps that are executions of their own.",
+    "A workflow: each of its steps is an execution of its own.",
     _Limited,
     needed=("steps",),
     types={row.name: _STEPS for row in WORKFLOW.rows if row.kind is STEPS},

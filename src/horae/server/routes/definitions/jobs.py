@@ -1,4 +1,4 @@
-"""Jobs: named, versioned definitions of work with its schedule and options. A `ref` is a job's name or id."""
+"""Jobs: named, versioned definitions of work with a schedule and options. A `ref` is a job's name or id."""
 
 from typing import Annotated, Any, Literal
 
@@ -80,7 +80,8 @@ async def create(call: ApiCall, body: dict[str, Any], query: DryRun) -> Response
 async def list_jobs(call: ApiCall, query: JobList) -> Response:
     """List jobs by name; deleted jobs only if `state` selects them.
 
-    A page of large jobs, or of a credential for some jobs only, may have fewer than `limit` jobs although more follow.
+    If jobs are large, or if the credential is for some jobs only, a page may have fewer than `limit` jobs although more
+    follow.
     """
     lister = call.node.require(JobStatisticsPart) if query.statistics else None
     page = await call.node.definitions.jobs.list(
@@ -97,7 +98,7 @@ async def list_jobs(call: ApiCall, query: JobList) -> Response:
 
 @get(f"{API}/jobs/{{ref}}", "jobs.get", JobView, access=VIEW, scope=by_job, refuses=(NotFound,))
 async def get_job(call: ApiCall) -> Response:
-    """Read a job; deleted jobs by id."""
+    """Read a job. A deleted job is found only by its id."""
     return _shown(await call.node.definitions.jobs.get(call.namespace, call.path("ref")))
 
 
@@ -106,7 +107,7 @@ async def get_job(call: ApiCall) -> Response:
     access=EDIT, scope=by_job, audit=CHANGES, takes=JobBody, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
 async def replace(call: ApiCall, body: dict[str, Any], query: DryRun) -> Response:
-    """Replace the whole definition of a job; every real change is a version. With `dryRun`, return the changes only."""
+    """Replace the whole definition of a job; a change makes a new version. With `dryRun`, only return the changes."""
     ref, if_match = call.path("ref"), call.if_match()
     if query.dry_run:
         return ok(
@@ -145,7 +146,7 @@ async def delete_job(call: ApiCall, query: DeleteJobQuery) -> Response:
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def pause(call: ApiCall) -> Response:
-    """Start no execution of a job until it is resumed; running executions continue."""
+    """Pause a job: none of its executions starts until it is resumed; running executions continue."""
     return _shown(await call.node.definitions.jobs.pause(call.namespace, call.path("ref")))
 
 
@@ -173,12 +174,12 @@ async def restore(call: ApiCall) -> Response:
     refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
 async def trigger(call: ApiCall, body: Trigger) -> Response:
-    """Run a job now, after a delay or at an instant; an empty body runs it now with its own params.
+    """Run a job now, after a delay or at an instant; an empty body runs it now with the job's own params.
 
-    A `key` makes the submission unique for a time: a repetition returns 200 with the first execution. So does a
-    submission that is merged with another by the job's `unique` or `debounce`, or that has a result in its `cache`. By
-    default the job runs without waiting for its dependencies, and its end may start dependent jobs: the body can change
-    both, and `note` explains the effect.
+    A `key` makes the submission unique for a time: a repetition returns 200 with the first execution. The answer is
+    also 200 if the job's `unique` or `debounce` merges the submission with another one, or if the job's `cache` has a
+    result for it. By default the job runs without waiting for its dependencies, and its end may start dependent jobs.
+    The body can change both, and `note` in the answer explains the effect.
     """
     request = submit_of(call.path("ref"), body, call.trace)
     receipts = await call.node.submitter.submit(

@@ -1,4 +1,4 @@
-"""Limits: the executions that hold them. Limits are defined by jobs and queues."""
+"""Limits and sequences of jobs: their keys, and the executions that hold the keys."""
 
 from horae.errors import BadInput, NotFound
 from horae.model.admission.held_key_view import HeldKeyView

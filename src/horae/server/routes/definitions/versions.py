@@ -45,7 +45,7 @@ async def version(call: ApiCall) -> Response:
     access=VIEW, scope=by_job, refuses=(NotFound,),
 )  # fmt: skip
 async def diff(call: ApiCall) -> Response:
-    """Return the differences between two versions of a job, field by field."""
+    """Compare two versions of a job, field by field."""
     before, after = call.path("version"), call.path("other")
     return ok(await call.node.definitions.jobs.diff(call.namespace, call.path("ref"), before, after))
 

@@ -1,4 +1,4 @@
-"""YAML of the UI's editor and of scripts, converted to the input of other routes."""
+"""YAML from the UI's editor or from scripts, converted to JSON that other routes accept."""
 
 from typing import Any
 
@@ -20,7 +20,10 @@ class YamlBody(RequestBody, frozen=True, kw_only=True):
 
 
 class YamlView(View, frozen=True, kw_only=True):
-    """The value of a text, with the line and column, from 1, of each member by its path, such as `schedule.cron`."""
+    """The value of a YAML document. `places` has the line and column of each member by path, such as `schedule.cron`.
+
+    Lines and columns are counted from 1.
+    """
 
     value: Any
     places: dict[str, tuple[int, int]]
@@ -28,7 +31,7 @@ class YamlView(View, frozen=True, kw_only=True):
 
 @post(f"{API}/yaml", "yaml.read", YamlView, access=VIEW, scope=unscoped, audit=UNRECORDED, repeats="by itself")
 async def read(call: ApiCall, body: YamlBody) -> Response:
-    """Parse YAML like `horae apply`, and store nothing; an error has its line and column."""
+    """Parse a YAML document as `horae apply` does, and store nothing; an error has its line and column."""
     documents = await call.node.base.fair_access.compute(lambda: read_documents(body.text))
     if len(documents) != 1:
         what = "is empty" if not documents else f"has {len(documents)} documents"

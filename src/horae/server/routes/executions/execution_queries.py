@@ -26,5 +26,5 @@ class ExecutionList(JobExecutions, frozen=True, kw_only=True):
     job: JobRef | None = None
     queue: QueueName | None = None
     parent: (
-        Annotated[Text, Meta(description="Only executions that this one submitted, or runs as its steps.")] | None
+        Annotated[Text, Meta(description="Only executions that this execution submitted, or runs as steps.")] | None
     ) = None

@@ -55,7 +55,7 @@ async def submit(call: ApiCall, body: SubmissionBody) -> Response:
 
     A single submission returns 201; 200 with `deduplicated` if its key belongs to an existing execution, or with
     `cached` and the cached `result`. A bulk submission returns 201 if all items were accepted and 207 if some were
-    refused, each with its error; `atomic` refuses all if one is wrong.
+    refused, each with its error. With `atomic`, all items are refused if one is wrong.
     """
     if body.items is not None and body.job is not None:
         return await _submit_lot(call, body, body.job, body.items)
@@ -86,7 +86,7 @@ async def _submit_lot(call: ApiCall, body: SubmissionBody, job: str, items: Sequ
 
 @get(f"{API}/executions", "executions.list", Page[ExecutionView], access=VIEW, scope=by_job_filter, refuses=(NotFound,))
 async def list_executions(call: ApiCall, query: ExecutionList) -> Response:
-    """List executions, newest first; large params and results are left out, and those of sensitive jobs are sealed."""
+    """List executions, newest first, without large params and results, and without those of sensitive jobs."""
     page = await call.node.work.executions.list(
         call.namespace, status=query.status, job=query.job, queue=query.queue, parent=query.parent, tag=query.tag,
         worker=query.worker, since=query.since, until=query.until, limit=query.limit, cursor=query.cursor,

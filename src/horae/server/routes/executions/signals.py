@@ -31,7 +31,7 @@ class NewSignal(RequestBody, frozen=True, kw_only=True):
     refuses=(NotFound, Conflict, Gone, KeyReused, TooLarge),
 )  # fmt: skip
 async def signal(call: ApiCall, body: NewSignal) -> Response:
-    """Send a signal to an execution that waits for it now or later; an ended execution refuses it."""
+    """Send a signal to an execution that waits for it, now or later. A signal to an ended execution is refused."""
     key = call.idempotency_key()
     sent = await call.node.work.signals.send(call.namespace, call.id(), body.name, body.payload, key)
     return ok(sent, 202)
@@ -43,7 +43,7 @@ async def signal(call: ApiCall, body: NewSignal) -> Response:
     refuses=(NotFound, Conflict, TooLarge),
 )  # fmt: skip
 async def receive_callback(call: ApiCall) -> Response:
-    """Call the URL of a waiting step, with any JSON; the token is the credential. Only the first call counts."""
+    """Receive the call that a step waits for, with any JSON. The token is the credential; only the first call counts."""
     if call.body:
         check_item(b'{"body":' + call.body + b"}", "body")
     return ok(await call.node.workflows.callbacks.receive(call.path("token"), Raw(call.body)), 202)

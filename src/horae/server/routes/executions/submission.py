@@ -1,4 +1,4 @@
-"""Submissions: bodies of routes converted to requests for the engine, and its receipts converted to answers."""
+"""Submissions: converts bodies of requests to requests for the engine, and the engine's receipts to answers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -30,10 +30,10 @@ submit_of: Callable[[str, Trigger, TraceHeaders], Submit] = reader(
 
 
 def requests_of(body: SubmissionBody, trace: TraceHeaders) -> list[Submit | HoraeError]:
-    """Return the submissions of a body: one, or many with their own options; an unreadable item becomes an error."""
+    """Return the submissions of a body: one, or one for each item, with its own options or the error of the item."""
     if body.items is None:
         if body.job is None:
-            raise BadInput("Neither job nor items is given.", 'Say which job: {"job": "report"}.', field="job")
+            raise BadInput("Neither job nor items is given.", 'Name a job: {"job": "report"}.', field="job")
         return [submit_of(body.job, body, trace)]
     _check_count(body.items)
     _refuse_common(body)
@@ -41,12 +41,13 @@ def requests_of(body: SubmissionBody, trace: TraceHeaders) -> list[Submit | Hora
 
 
 def shared_options(job: str, items: Sequence[Raw], body: SubmissionBody, trace: TraceHeaders) -> Submit:
-    """Return the common options of many executions of one job."""
+    """Return the options that many executions of one job have in common."""
     _check_count(items)
     if body.params or body.key is not None:
         field = "params" if body.params else "key"
-        raise BadInput(f"{field} cannot be common to all items.", "Items are params; to give each a key, list them as "
-                       '{"items": [{"job": "report", "params": {}, "key": "a"}]}.', field=field)  # fmt: skip
+        raise BadInput(f"{field} cannot be common to all items.", "With `job`, each item is only its params; to give"
+                       ' each item a key, send {"items": [{"job": "report", "params": {}, "key": "a"}]}.',
+                       field=field)  # fmt: skip
     return submit_of(job, body, trace)
 
 
@@ -116,7 +117,7 @@ async def with_result(call: ApiCall, receipt: Accepted) -> Accepted:
 
 
 async def with_warning(call: ApiCall, job: str, receipt: Accepted) -> Accepted:
-    """Add the warning about its job to a receipt, if there is one."""
+    """Add the warning about the submitted job to a receipt, if there is one."""
     warning = await call.node.warning(call.namespace, job)
     return receipt if warning is None else msgspec.structs.replace(receipt, warning=warning)
 
@@ -128,7 +129,7 @@ async def warnings_of(call: ApiCall, jobs: Iterable[str]) -> list[str]:
 
 
 def single_receipt(receipts: Sequence[Receipt | HoraeError]) -> Accepted:
-    """Return the only receipt."""
+    """Return the answer to a single submission, or raise its error."""
     receipt = receipts[0]
     if isinstance(receipt, HoraeError):
         raise receipt

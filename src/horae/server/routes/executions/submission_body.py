@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # for type checkers: the fields used in Python
         propagate: bool = True
         wait_for_dependencies: bool = False
 else:
-    Trigger = decoded(TERMS, "Trigger", "Options of an execution, now or later; all are optional.", RequestBody)
+    Trigger = decoded(TERMS, "Trigger", "Options of a submission, such as params; all are optional.", RequestBody)
 
 
 class ExecutionBody(Trigger, frozen=True, kw_only=True):
@@ -30,13 +30,13 @@ class ExecutionBody(Trigger, frozen=True, kw_only=True):
 
 
 class ManyOfOneJob(Trigger, frozen=True, kw_only=True):
-    """Many executions of one job: `items` are their params, the other fields are common to all."""
+    """Many executions of one job. `items` are their params; the other fields are common to all of them."""
 
     job: Job
     items: Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=MOST_ITEMS)]
-    atomic: Annotated[bool, Meta(description="All or nothing; otherwise each item is accepted or refused alone.")] = (
-        False
-    )
+    atomic: Annotated[
+        bool, Meta(description="Accept all items or none; otherwise each item is accepted or refused by itself.")
+    ] = False
 
 
 class ManyExecutions(RequestBody, frozen=True, kw_only=True):

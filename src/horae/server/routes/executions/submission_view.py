@@ -9,10 +9,10 @@ from horae.model.base.view import Status, View
 
 
 class Accepted(View, frozen=True, kw_only=True):
-    """An accepted execution; `deduplicated` means that its key belonged to this execution already.
+    """An accepted execution. `deduplicated` means that the submission's key already belonged to this execution.
 
     `cached` means that an earlier execution's `result` is the answer; `batched`, that the execution includes this
-    submission as the item at `index`. `warning` is present if it needs something that no worker ever had.
+    submission as the item at `index`. `warning` is present if the job needs something that no worker ever had.
     """
 
     execution_id: UUID
@@ -26,7 +26,7 @@ class Accepted(View, frozen=True, kw_only=True):
 
 
 class Triggered(Accepted, frozen=True, kw_only=True):
-    """A triggered job; `fires` names the jobs that its end may start, `note` explains exceptions."""
+    """A triggered job. `fires` names the jobs that the end of the execution may start; `note` explains exceptions."""
 
     fires: tuple[str, ...] = ()
     note: str | None = None

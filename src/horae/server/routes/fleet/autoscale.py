@@ -16,7 +16,7 @@ from horae.server.reply import Response, ok
 from horae.server.route import API, get
 from horae.server.scopes import by_queue
 
-MOST_WAIT = 86_400_000_000
+MOST_WAIT = 86_400_000_000  # microseconds: a day
 
 
 class AutoscaleQuery(Query, frozen=True, kw_only=True):
@@ -30,14 +30,16 @@ class AutoscaleQuery(Query, frozen=True, kw_only=True):
 
 
 class AutoscaleView(View, frozen=True, kw_only=True):
-    """A queue's signals. Times are seconds, rates executions per second."""
+    """The load of a queue, and the workers that it needs. Times are in seconds, rates in executions per second."""
 
     queue: str
     backlog: Annotated[int, Meta(description="Queued executions; at most 100,000 slices are counted.")]
-    oldest_age: Annotated[float, Meta(description="The time that the oldest has been queued.")]
+    oldest_age: Annotated[float, Meta(description="The time for which the oldest queued execution has been queued.")]
     running: int
-    arrival_rate: Annotated[float, Meta(description="Arrivals, since a request up to two minutes ago.")]
-    service_rate: Annotated[float, Meta(description="Ends, in this minute and the previous one.")]
+    arrival_rate: Annotated[
+        float, Meta(description="The rate of arrivals since an earlier request, at most two minutes ago.")
+    ]
+    service_rate: Annotated[float, Meta(description="The rate of ends, in this minute and the previous one.")]
     duration: Annotated[float | None, Meta(description="The mean duration of an execution; null if unknown.")] = None
     utilisation: Annotated[float, Meta(description="The used share of the workers' slots, 0 to 1.")]
     workers: Annotated[int, Meta(description="Workers that serve the queue and do not drain.")]
@@ -45,7 +47,10 @@ class AutoscaleView(View, frozen=True, kw_only=True):
     target_wait: str
     desired_workers: Annotated[
         int,
-        Meta(description=f"Workers that start all this within the wait, with at most {HEADROOM:.0%} of their slots."),
+        Meta(
+            description="Workers that start the backlog and all arrivals within the target wait, and in the long run"
+            f" use at most {HEADROOM:.0%} of their slots."
+        ),
     ]
 
 

@@ -19,9 +19,11 @@ from horae.server.scopes import closed
 
 
 class EnrolmentBody(RequestBody, frozen=True, kw_only=True):
-    """The permissions of an enrolling worker."""
+    """The queues of the worker that enrols, and the validity of its token."""
 
-    queues: Annotated[tuple[Name, ...], Meta(max_length=100, description="The only queues it may serve.")] = ()
+    queues: Annotated[
+        tuple[Name, ...], Meta(max_length=100, description="The only queues that the worker may serve.")
+    ] = ()
     expires_in: Annotated[DurationText, Meta(description="The validity of the token, up to 30d.")] = "1h"
 
 
@@ -29,7 +31,7 @@ class RedeemBody(RequestBody, frozen=True, kw_only=True):
     """A token to exchange for a key."""
 
     token: Annotated[str, Meta(min_length=1, max_length=256)]
-    name: Annotated[str, Meta(max_length=100, description="The worker's name, for people.")] = ""
+    name: Annotated[str, Meta(max_length=100, description="The worker's name, which users see.")] = ""
 
 
 class EnrolmentView(View, frozen=True, kw_only=True):

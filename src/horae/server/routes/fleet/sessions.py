@@ -1,4 +1,4 @@
-"""Sessions: the requests of workers. docs/worker-protocol.md is the whole protocol; times here are microseconds."""
+"""Sessions: the requests of workers. docs/worker-protocol.md has the whole protocol; its times are in microseconds."""
 
 from typing import Annotated
 from uuid import UUID
@@ -42,7 +42,7 @@ from horae.server.scopes import Arguments, by_session
 
 
 class RunningItemQuery(Query, frozen=True, kw_only=True):
-    """A running item."""
+    """The running item of which to read the steps."""
 
     parcel: Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
     item: Annotated[int, Meta(ge=0, le=1023)]
@@ -54,7 +54,7 @@ async def by_queues_served(call: ApiCall, arguments: Arguments) -> None:
     body: Register = arguments["body"]
     beyond = sorted({*body.queues} - {*call.who.queues})
     if call.who.jobs or beyond:
-        remedy = f"Start it with --queue {' --queue '.join(call.who.queues)}, or with a key for its queues."
+        remedy = f"Start the worker with --queue {' --queue '.join(call.who.queues)}, or with a key for its queues."
         raise Forbidden(f"This key is not for workers of the queues {', '.join(beyond)[:500]}.", remedy)
 
 
@@ -77,7 +77,7 @@ async def register(call: ApiCall, body: Register) -> Response:
 async def exchange(call: ApiCall, body: Exchange) -> Response:
     """Report outcomes and free capacity, receive slices and requests; wait a while if there is nothing to do.
 
-    Exchanges are numbered on each channel: an unanswered one is repeated with the same number and body.
+    Exchanges are numbered on each channel. An exchange without an answer is repeated with the same number and body.
     """
     return Response(200, await call.node.gateway.exchange(call.namespace, call.id(), body))
 
@@ -88,7 +88,7 @@ async def exchange(call: ApiCall, body: Exchange) -> Response:
     refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
 async def submit(call: ApiCall, body: ChildSubmit) -> Response:
-    """Submit executions for a running one; a repeated `call` returns the same executions."""
+    """Submit executions on behalf of a running execution; a repeated `call` returns the same executions."""
     receipts = await call.node.gateway.submit_children(call.namespace, call.id(), body)
     return ok(CompleteList(items=[accepted(receipt) for receipt in receipts]), 201)
 
@@ -99,7 +99,7 @@ async def submit(call: ApiCall, body: ChildSubmit) -> Response:
     refuses=(NotFound, TooLarge),
 )  # fmt: skip
 async def remember(call: ApiCall, body: Remember) -> Response:
-    """Store results of steps before the code continues; a known step returns its first result."""
+    """Store results of durable steps before the code continues; a step stored before returns its first result."""
     return ok(await call.node.gateway.durable_steps.remember(call.namespace, call.id(), body))
 
 
@@ -117,7 +117,7 @@ async def wait(call: ApiCall, body: Await) -> Response:
     access=WORKER, scope=by_session, refuses=(NotFound, Conflict), secret=True,
 )  # fmt: skip
 async def steps(call: ApiCall, query: RunningItemQuery) -> Response:
-    """Read the steps that earlier attempts of an item of this session have finished, after a name."""
+    """Read the durable steps that earlier attempts of a running item have finished, in the order of their names."""
     try:
         parcel = UUID(query.parcel)
     except ValueError:
@@ -131,6 +131,6 @@ async def steps(call: ApiCall, query: RunningItemQuery) -> Response:
     f"{API}/sessions/{{id}}", "sessions.close", access=WORKER, scope=by_session, audit=UNRECORDED, refuses=(NotFound,)
 )
 async def close(call: ApiCall) -> Response:
-    """Leave: other workers take over the remaining work of the session."""
+    """End a session; other workers take over its remaining work."""
     await call.node.gateway.close(call.namespace, call.id())
     return nothing()

@@ -16,8 +16,8 @@ from horae.server.scopes import closed
 class WorkerView(View, frozen=True, kw_only=True):
     """A process that executes jobs.
 
-    `capacity` is its slots, `running` the executions it holds; `used` has the used `slots` and amounts of its
-    `resources`. Its labels include `worker` and `host`.
+    `capacity` is the number of its slots, `running` that of the executions it holds. `used` has the number of used
+    `slots` and the used amounts of its `resources`. Its labels include `worker` and `host`.
     """
 
     worker_id: str

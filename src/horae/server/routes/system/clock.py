@@ -1,4 +1,4 @@
-"""The clock: this server's time, and trust in it. After a jump of the clock, firing stops until a user accepts it."""
+"""The clock: this server's time, and trust in it. After a jump, firing stops until a user accepts the new time."""
 
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
@@ -10,7 +10,7 @@ from horae.server.scopes import closed, unscoped
 
 
 class ClockView(View, frozen=True, kw_only=True):
-    """Server time, whether it is trusted, and the jump of the store's clock since it last was."""
+    """The server's time, whether it is trusted, and the jump of the store's clock since it was last trusted."""
 
     now: Time
     trusted: bool
@@ -32,6 +32,6 @@ async def read(call: ApiCall) -> Response:
 
 @post(f"{API}/clock/accept", "clock.accept", ClockView, access=INSTALLATION, scope=closed, audit=REQUEST, status=200)
 async def accept(call: ApiCall) -> Response:
-    """Accept the present time on all servers: firing and expiring continue."""
+    """Accept the present time on all servers, so that triggers fire and old data expires again."""
     call.node.base.clock.accept()
     return ok(_view(call))

@@ -30,7 +30,7 @@ async def ready(call: ApiCall) -> Response:
     """Check that the store answers, its disk is not full, and the server can work."""
     if not call.node.ready:
         detail = "The store cannot be reached, or its disk is full."
-        raise StoreUnavailable(detail, "Check the store; this server continues by itself.")
+        raise StoreUnavailable(detail, "Check the store; this server continues as soon as the store works.")
     return ok(Health(status="ready", version=__version__, note=_note(call)))
 
 
@@ -39,4 +39,4 @@ def _note(call: ApiCall) -> str | None:
     if clock.trusted:
         return None
     note = f"Schedules are stopped: the store's clock jumped by {clock.jump / SECOND:+.0f} s."
-    return f"{note} Correct it, or accept it: horae doctor --accept-clock."
+    return f"{note} Correct the clock, or accept its time: horae doctor --accept-clock."

@@ -25,7 +25,7 @@ class ServerView(View, frozen=True, kw_only=True):
     version: str
     parts: Annotated[tuple[str, ...], Meta(description="The parts it runs: api, gateway, scheduler.")]
     lacks_master_key: Annotated[
-        bool, Meta(description="It cannot decrypt sealed data, and hands out no work that needs secrets.")
+        bool, Meta(description="The server cannot decrypt sealed data, and grants no executions that need secrets.")
     ] = False
     started_at: Time
     last_heartbeat: Time

@@ -78,8 +78,8 @@ async def follow(call: ApiCall, query: StreamQuery) -> Response:
     """Follow changes as server-sent events.
 
     An event means that a thing is now in a state: `{"kind", "id", "state", "at"}`. Events are hints: `missed` means
-    that some were left out; after it or a broken connection a client reads its data again. With `every`, things are
-    counted instead, and the counts are sent at this interval.
+    that some were left out. After `missed` or a broken connection, a client reads its data again. With `every`, changes
+    are counted instead, and the counts are sent at this interval.
     """
 
     async def admitted() -> bool:

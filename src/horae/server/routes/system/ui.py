@@ -1,4 +1,4 @@
-"""The files of the UI from the package; addresses of the UI's own pages are answered with its page."""
+"""The files of the UI, from the package. Addresses that the UI's page handles itself are answered with that page."""
 
 import hashlib
 import zlib
@@ -30,7 +30,7 @@ PAGES = frozenset((*KERNEL, *(page for feature in installed() for page in featur
 
 
 class UiFile(Struct, frozen=True):
-    """A file, plain and compressed, with its ETag."""
+    """A file, plain and compressed (`packed`), with its media type and its ETag (`mark`)."""
 
     content: bytes
     packed: bytes
@@ -47,7 +47,7 @@ def _read(content: bytes, kind: bytes) -> UiFile:
 
 @cache
 def _files() -> dict[str, UiFile]:
-    """Return every file by its path: a client's name is looked up here and never opened."""
+    """Return every file by its path. A path from a client is only looked up here, so it cannot open any other file."""
     found: dict[str, UiFile] = {}
     folders = [("", files("horae.ui"))]
     for prefix, folder in folders:
@@ -87,7 +87,7 @@ async def begin(_: ApiCall) -> Response:
 async def file(call: ApiCall) -> Response:
     """Read a file of the UI, or its page for an address that the page handles, such as /ui/jobs/nightly.
 
-    A browser that requests an unknown address gets the page, too, which says so.
+    A browser that requests an unknown address also gets the page, which shows that the address is unknown.
     """
     name = call.path("file").lstrip("/")
     return _file(call, "index.html" if name.partition("/")[0] in PAGES | {""} else name)

@@ -22,22 +22,24 @@ from horae.server.scopes import closed
 
 
 class KeyView(View, frozen=True, kw_only=True):
-    """A key; `key` is its text, shown once, when it is created."""
+    """A key. `key` is its text, which only the answer that creates the key shows."""
 
     key_id: str
     name: str
     namespace: str
     role: str
-    permissions: Annotated[tuple[str, ...], Meta(description="Granted beyond its role.")] = ()
-    queues: Annotated[tuple[str, ...], Meta(description="The only queues it is for; empty: all.")] = ()
-    jobs: Annotated[tuple[str, ...], Meta(description="Patterns of the only jobs it is for; empty: all.")] = ()
-    rate: Annotated[str | None, Meta(description="The rate limit of its requests to each server.")] = None
+    permissions: Annotated[tuple[str, ...], Meta(description="Permissions in addition to those of the role.")] = ()
+    queues: Annotated[tuple[str, ...], Meta(description="The queues that the key is for; empty means all.")] = ()
+    jobs: Annotated[
+        tuple[str, ...], Meta(description="Patterns for the names of the jobs that the key is for; empty means all.")
+    ] = ()
+    rate: Annotated[str | None, Meta(description="The rate limit of the key's requests to each server.")] = None
     created_at: Time
     expires_at: Time | None = None
     last_used_at: Time | None = None
     revoked_at: Time | None = None
-    created_by: Annotated[str | None, Meta(description="The key that created it.")] = None
-    replaced_by: Annotated[str | None, Meta(description="The key that replaces it after a rotation.")] = None
+    created_by: Annotated[str | None, Meta(description="The key that created this key.")] = None
+    replaced_by: Annotated[str | None, Meta(description="The key that replaces this key after a rotation.")] = None
     key: str | UnsetType = UNSET
 
     @classmethod
@@ -58,15 +60,18 @@ class KeyBody(RequestBody, frozen=True, kw_only=True):
     """A new key."""
 
     name: Annotated[str, Meta(min_length=1, max_length=128)]
-    role: Annotated[Role, Meta(description="Its permissions, as a role.")]
-    permissions: Annotated[tuple[Permission, ...], Meta(description="Single permissions beyond its role.")] = ()
-    queues: Annotated[tuple[Name, ...], Meta(max_length=100, description="The only queues it is for.")] = ()
+    role: Annotated[Role, Meta(description="The role, which gives the key its permissions.")]
+    permissions: Annotated[tuple[Permission, ...], Meta(description="Permissions in addition to the role's.")] = ()
+    queues: Annotated[
+        tuple[Name, ...], Meta(max_length=100, description="The only queues that the key is for; all by default.")
+    ] = ()
     jobs: Annotated[
-        tuple[JobPattern, ...], Meta(max_length=100, description='Patterns of the only jobs it is for: ["etl-*"].')
+        tuple[JobPattern, ...],
+        Meta(max_length=100, description='Patterns for the only jobs that the key is for, such as ["etl-*"].'),
     ] = ()
     rate: (
         Annotated[
-            str, Meta(max_length=64, description='The rate limit for each server: "100/1s"; exchanges are exempt.')
+            str, Meta(max_length=64, description='The rate limit for each server: "100/1s"; workers are exempt.')
         ]
         | None
     ) = None
@@ -76,9 +81,9 @@ class KeyBody(RequestBody, frozen=True, kw_only=True):
 class Rotation(RequestBody, frozen=True, kw_only=True):
     """The overlap of a key's replacement."""
 
-    overlap: Annotated[Duration, Meta(description="The time that the old key stays valid, up to 90d; 0 ends it.")] = (
-        "1d"
-    )
+    overlap: Annotated[
+        Duration, Meta(description="The time for which the old key stays valid, up to 90d; 0 ends it at once.")
+    ] = "1d"
 
 
 @get(f"{API}/keys", "keys.list", Page[KeyView], access=ADMIN, scope=closed, secret=True)
@@ -99,7 +104,7 @@ async def create(call: ApiCall, body: KeyBody) -> Response:
         call.namespace, body.name, body.role, expires_at, permissions=body.permissions, queues=body.queues,
         jobs=body.jobs, rate=body.rate, by=call.who,
     )  # fmt: skip
-    return _told_once(call, new)
+    return _shown_once(call, new)
 
 
 @post(
@@ -107,15 +112,16 @@ async def create(call: ApiCall, body: KeyBody) -> Response:
     access=ADMIN, scope=closed, audit=REQUEST, status=201, refuses=(NotFound, Conflict, Forbidden),
 )  # fmt: skip
 async def rotate(call: ApiCall, body: Rotation) -> Response:
-    """Create a key that replaces another, with its permissions and expiry; both are valid until the overlap ends.
+    """Create a key that replaces another key, with the same permissions and expiry.
 
-    The answer has its text, which is shown only once, even if the request is repeated.
+    Both keys are valid until the overlap ends. The answer has the text of the new key, which is shown only once, even
+    if the request is repeated.
     """
     overlap = parse_duration(body.overlap, field="overlap")
-    return _told_once(call, await call.node.tenancy.keys.rotate(call.namespace, call.path("id"), overlap, by=call.who))
+    return _shown_once(call, await call.node.tenancy.keys.rotate(call.namespace, call.path("id"), overlap, by=call.who))
 
 
-def _told_once(call: ApiCall, new: NewKey) -> Response:
+def _shown_once(call: ApiCall, new: NewKey) -> Response:
     view = KeyView.of(new.stored, call.who.namespace_name, new.text)
     reply = ok(view, 201, location=f"{API}/keys/{view.key_id}")
     reply.stored_body = encode(msgspec.structs.replace(view, key=msgspec.UNSET))
@@ -130,6 +136,6 @@ class RevocationQuery(Query, frozen=True, kw_only=True):
 
 @delete(f"{API}/keys/{{id}}", "keys.revoke", access=ADMIN, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict))
 async def revoke(call: ApiCall, query: RevocationQuery) -> Response:
-    """Revoke a key: it, and browsers that it signed in, lose access to every server within five seconds."""
+    """Revoke a key. The key, and browsers signed in with it, lose access to all servers within five seconds."""
     await call.node.tenancy.keys.revoke(call.namespace, call.path("id"), by=call.who, force=query.force)
     return nothing()

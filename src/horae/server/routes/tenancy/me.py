@@ -20,15 +20,17 @@ from horae.server.scopes import closed, unscoped
 
 
 class Me(View, frozen=True, kw_only=True):
-    """The caller's credential; a browser also gets the token for its writes."""
+    """The caller's credential. A browser also gets `csrf`, the token that it must send with its writes."""
 
     key_id: str
     name: str
     namespace: str
     role: str
-    permissions: Annotated[tuple[str, ...], Meta(description="All permissions, including those of its role.")] = ()
-    queues: Annotated[tuple[str, ...], Meta(description="The only queues it is for; empty: all.")] = ()
-    jobs: Annotated[tuple[str, ...], Meta(description="Patterns of the only jobs it is for; empty: all.")] = ()
+    permissions: Annotated[tuple[str, ...], Meta(description="All permissions, including those of the role.")] = ()
+    queues: Annotated[tuple[str, ...], Meta(description="The queues that the credential is for; empty means all.")] = ()
+    jobs: Annotated[
+        tuple[str, ...], Meta(description="Patterns for the jobs that the credential is for; empty means all.")
+    ] = ()
     namespaces: Annotated[tuple[str, ...], Meta(description="The namespaces that a user may choose.")] = ()
     features: Annotated[tuple[str, ...], Meta(description="The enabled features of this server.")] = ()
     csrf: str | None = None
@@ -43,7 +45,7 @@ class Me(View, frozen=True, kw_only=True):
 
 
 class SignInCode(View, frozen=True, kw_only=True):
-    """A code that signs one browser in; it is shown once."""
+    """A code with which one browser can sign in. It is shown only once."""
 
     code: str
     expires_at: Time
@@ -84,9 +86,9 @@ async def sign_in(call: ApiCall, body: Code) -> Response:
     access=VIEW, scope=unscoped, audit=ACTION, status=201, repeats="by itself",
 )  # fmt: skip
 async def new_code(call: ApiCall) -> Response:
-    """Create a code that signs one browser in, with this credential's permissions, within ten minutes.
+    """Create a code with which one browser can sign in within ten minutes, with this credential's permissions.
 
-    A link carries it: the server's URL and `/#code=` with the code. A repeated request creates another code.
+    The sign-in link is the server's URL, then `/#code=` and the code. A repeated request creates another code.
     """
     made = await call.node.tenancy.keys.new_sign_in_code(call.who)
     return ok(SignInCode(code=made.text, expires_at=format_instant(made.until)), 201)
@@ -104,7 +106,7 @@ async def new_code(call: ApiCall) -> Response:
 async def sign_out(call: ApiCall) -> Response:
     """End this browser's sign-in.
 
-    A repeated request is refused without a credential: the first one has ended it.
+    A repeated request is refused, because the first request has ended the credential.
     """
     cookie = cookie_of(call.headers)
     if cookie is not None:

@@ -24,10 +24,10 @@ from horae.server.scopes import closed
 class UsageDays(Query, frozen=True, kw_only=True):
     """The selected days, in UTC."""
 
-    since: Annotated[When, Meta(description="The day of this instant and later.")] | None = field(
+    since: Annotated[When, Meta(description="Only the day of this instant and later days.")] | None = field(
         default=None, name="from"
     )
-    until: Annotated[When, Meta(description="Days before this instant.")] | None = field(default=None, name="to")
+    until: Annotated[When, Meta(description="Only days before this instant.")] | None = field(default=None, name="to")
 
 
 class _Named(RequestBody, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class _Named(RequestBody, frozen=True, kw_only=True):
 NamespaceBody = derived.body(
     NAMESPACE, "NamespaceBody", "The settings of a namespace; null takes a field back to its default.", RequestBody
 )
-NewNamespace = derived.body(NAMESPACE, "NewNamespace", "A namespace, by name.", _Named)
+NewNamespace = derived.body(NAMESPACE, "NewNamespace", "A new namespace: its name and its settings.", _Named)
 
 
 @get(f"{API}/namespaces", "namespaces.list", CompleteList[NamespaceView], access=VIEW, scope=closed)

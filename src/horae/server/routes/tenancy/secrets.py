@@ -20,14 +20,16 @@ class SecretBody(RequestBody, frozen=True, kw_only=True):
     """A secret's value: a text of 4 to 32768 characters."""
 
     value: Annotated[
-        str, Meta(description="It is encrypted, sent to workers with executions that need it, and never shown.")
+        str, Meta(description="The value is stored encrypted, sent only with executions that need it, never shown.")
     ]
 
 
 class DeleteSecretQuery(Query, frozen=True, kw_only=True):
     """The options of a deletion."""
 
-    force: Annotated[bool, Meta(description="Delete it even if jobs refer to it: their executions fail then.")] = False
+    force: Annotated[
+        bool, Meta(description="Delete the secret even if jobs refer to it; their executions then fail.")
+    ] = False
 
 
 @get(f"{API}/secrets", "secrets.list", Page[SecretView], access=EDIT, scope=closed, secret=True)

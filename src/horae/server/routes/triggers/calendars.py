@@ -34,7 +34,9 @@ NewCalendar = body_of(FIELDS, "NewCalendar", "A new calendar.", RequestBody, nee
 class CalendarQuery(Query, frozen=True, kw_only=True):
     """The version to read."""
 
-    at: Annotated[When, Meta(description="The version at this time.")] | None = None
+    at: Annotated[When, Meta(description="The version that was valid at this time; the present by default.")] | None = (
+        None
+    )
 
 
 class OpeningsQuery(Paged, frozen=True, kw_only=True):
@@ -46,7 +48,7 @@ class OpeningsQuery(Paged, frozen=True, kw_only=True):
     until: Annotated[When, Meta(description="The end of the list; a year later by default.")] | None = field(
         default=None, name="to"
     )
-    at: Annotated[When, Meta(description="Use the version at this time.")] | None = None
+    at: Annotated[When, Meta(description="Use the version that was valid at this time.")] | None = None
 
 
 def _shown(calendar: CalendarView, status: int = 200) -> Response:
@@ -80,7 +82,7 @@ async def get_calendar(call: ApiCall, query: CalendarQuery) -> Response:
     access=EDIT, scope=closed, audit=CHANGES, takes=CalendarBody, headers=IF_MATCH, refuses=(Stale, Conflict),
 )  # fmt: skip
 async def put_calendar(call: ApiCall, body: dict[str, Any]) -> Response:
-    """Create a calendar or replace its definition; every real change is a version and takes effect at once."""
+    """Create a calendar or replace its definition; a change makes a new version and takes effect at once."""
     view, change = await call.node.definitions.calendars.put(
         call.namespace, call.path("name"), body, if_match=call.if_match()
     )

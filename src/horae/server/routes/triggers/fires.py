@@ -18,19 +18,19 @@ from horae.server.scopes import by_job_filter
 class FireList(Paged, frozen=True, kw_only=True):
     """The selection of fires in [from, to).
 
-    The default is from an hour ago to a day ahead, or a year ahead for `planned` only.
+    The default is from an hour ago to a day ahead, or a year ahead if only `planned` fires are selected.
     """
 
-    since: Annotated[When, Meta(description="Not before this.")] | None = field(default=None, name="from")
-    until: Annotated[When, Meta(description="Before this.")] | None = field(default=None, name="to")
-    job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
-    trigger: Annotated[Text, Meta(description="A trigger's name.")] | None = None
+    since: Annotated[When, Meta(description="Only from this time on.")] | None = field(default=None, name="from")
+    until: Annotated[When, Meta(description="Only before this time.")] | None = field(default=None, name="to")
+    job: Annotated[Text, Meta(description="Only fires of this job, by name or id.")] | None = None
+    trigger: Annotated[Text, Meta(description="Only fires of triggers with this name.")] | None = None
     disposition: Annotated[Text, Meta(description="`fired`, `planned`, `skipped-overlap`, ...")] | None = None
     limit: Limit = 100
 
 
 class FireCountsQuery(Query, frozen=True, kw_only=True):
-    """The selected days of a time zone: at most 62, 8 by the hour, or one by the minute."""
+    """The days to count, in a time zone: at most 62 days by day, 8 by hour, or one by minute."""
 
     since: (
         Annotated[
@@ -38,14 +38,15 @@ class FireCountsQuery(Query, frozen=True, kw_only=True):
         ]
         | None
     ) = field(default=None, name="from")
-    until: Annotated[Text, Meta(description="The last day; the first by default.")] | None = field(
+    until: Annotated[Text, Meta(description="The last day; the first day by default.")] | None = field(
         default=None, name="to"
     )
     by: Annotated[
-        Literal["minute", "hour", "day"], Meta(description="The period of an item; minutes without fires are left out.")
+        Literal["minute", "hour", "day"],
+        Meta(description="The period that each item counts; minutes without fires are left out."),
     ] = "day"
     timezone: Annotated[Text, Meta(description='An IANA name such as "Europe/Paris".')] = "UTC"
-    job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
+    job: Annotated[Text, Meta(description="Only fires of this job, by name or id.")] | None = None
 
 
 @get(f"{API}/fires", "fires.list", FirePage, access=VIEW, scope=by_job_filter, refuses=(NotFound, BadInput))

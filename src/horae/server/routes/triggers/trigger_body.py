@@ -26,11 +26,11 @@ class TriggerBody(TriggerPatch, frozen=True, kw_only=True):
 
 
 class PreviewBody(TriggerPatch, frozen=True, kw_only=True):
-    """A trigger to preview, or `job` and `trigger` of an existing one; with a start, and the number of fires."""
+    """A trigger to preview, or `job` and `trigger` of an existing trigger; the start, and the number of fires."""
 
     job: str | None = None
     trigger: str | None = None
-    from_: Annotated[When, Meta(description="Fires strictly after this; now by default.")] | None = field(
+    from_: Annotated[When, Meta(description="Only fires strictly after this time; now by default.")] | None = field(
         default=None, name="from"
     )
     count: Annotated[int, Meta(ge=1, le=MOST)] = 10

@@ -55,7 +55,7 @@ async def list_triggers(call: ApiCall, query: TriggerList) -> Response:
     access=VIEW, scope=closed, audit=UNRECORDED, takes=PreviewBody, refuses=(NotFound,),
 )  # fmt: skip
 async def preview(call: ApiCall, body: dict[str, Any]) -> Response:
-    """List the next fires of a new trigger, or of an existing one; nothing is stored."""
+    """List the next fires of a new trigger, or of an existing trigger; nothing is stored."""
     return ok(await call.node.definitions.triggers.preview(call.namespace, body))
 
 

@@ -23,19 +23,19 @@ from horae.server.scopes import by_execution, closed
 
 _REFUSES = (NotFound, Conflict, Forbidden, Gone, TooLarge)
 Why = Annotated[str, Meta(max_length=2000, description="The reason, stored with the step.")]
-_SINCE = "A step, or `failed`: earlier successful steps are not run again."
+_SINCE = "The first step to run again, or `failed` for the failed steps. Earlier successful steps are not run again."
 Since = Annotated[str, Meta(max_length=128, description=_SINCE)]
 
 
 class StepAnswer(RequestBody, frozen=True, kw_only=True):
     """The approval or rejection of a waiting step."""
 
-    step: Annotated[str, Meta(max_length=128, description="The step; required if several wait.")] | None = None
+    step: Annotated[str, Meta(max_length=128, description="The step; required if several steps wait.")] | None = None
     comment: Why = ""
 
 
 class StepSkip(RequestBody, frozen=True, kw_only=True):
-    """The omission of a step."""
+    """The reason for skipping a step."""
 
     reason: Why = ""
 
@@ -63,7 +63,7 @@ class RerunBody(RequestBody, frozen=True, kw_only=True):
     access=OPERATE, scope=by_execution, audit=REQUEST, status=202, refuses=(NotFound, Conflict, Gone, OverQuota),
 )  # fmt: skip
 async def rerun(call: ApiCall, body: RerunBody) -> Response:
-    """Run an ended execution again, as a new one: a workflow from a step on, or from its failed steps."""
+    """Run an ended execution again, as a new execution. A workflow can begin at a given step or at its failed steps."""
     wish = RerunRequest(since=body.since, params=body.params, latest=body.latest, breakpoints=tuple(body.breakpoints))
     receipt = await call.node.work.reruns.rerun(call.namespace, call.id(), wish, call.caller)
     return ok(accepted(receipt), 202, location=f"{API}/executions/{receipt.execution_id}")

@@ -32,7 +32,7 @@ async def graph(call: ApiCall) -> Response:
     access=OPERATE, scope=by_execution, audit=REQUEST, refuses=(NotFound, Gone, Conflict),
 )  # fmt: skip
 async def pause(call: ApiCall) -> Response:
-    """Start no step of a workflow, nor of workflows below it, until it is resumed; running steps continue."""
+    """Pause a workflow and the workflows below it: no step starts until it is resumed; running steps continue."""
     return ok(without_sealed(await call.node.workflows.graphs.pause(call.namespace, call.id())))
 
 
@@ -41,14 +41,16 @@ async def pause(call: ApiCall) -> Response:
     access=OPERATE, scope=by_execution, audit=REQUEST, refuses=(NotFound, Gone, Conflict),
 )  # fmt: skip
 async def resume(call: ApiCall) -> Response:
-    """Resume a paused workflow, also one that stopped before a step."""
+    """Resume a paused workflow, also a workflow that stopped at a breakpoint."""
     return ok(without_sealed(await call.node.workflows.graphs.resume(call.namespace, call.id())))
 
 
 class GridQuery(Paged, frozen=True, kw_only=True):
     """A page of executions and their order."""
 
-    by: Annotated[GridOrder, Meta(description="run: newest first; interval: by their data interval.")] = "run"
+    by: Annotated[
+        GridOrder, Meta(description="`run`: newest execution first; `interval`: in the order of data intervals.")
+    ] = "run"
 
 
 @get(f"{API}/jobs/{{ref}}/grid", "jobs.grid", GridView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
