@@ -116,9 +116,7 @@ class StoredMetrics(Collector):
             " if the label `queue` is empty, towards the limit of the namespace."
         )
         yield gauge("limit_used", help_text, bounded(survey.used, 2), labels)
-        help_text = (
-            "The limit of simultaneous executions of a queue; if the label `queue` is empty, of the namespace."
-        )
+        help_text = "The limit of simultaneous executions of a queue; if the label `queue` is empty, of the namespace."
         yield gauge("limit_size", help_text, bounded(survey.limits, 2, order=survey.used), labels)
         help_text = (
             "Stored rows of held keys: one for each parcel and each key of a limit, a sequence or a trigger's turn;"

@@ -70,9 +70,7 @@ class KeyBody(RequestBody, frozen=True, kw_only=True):
         Meta(max_length=100, description='Patterns for the only jobs that the key is for, such as ["etl-*"].'),
     ] = ()
     rate: (
-        Annotated[
-            str, Meta(max_length=64, description='The rate limit for each server: "100/1s"; workers are exempt.')
-        ]
+        Annotated[str, Meta(max_length=64, description='The rate limit for each server: "100/1s"; workers are exempt.')]
         | None
     ) = None
     expires_at: When | None = None
