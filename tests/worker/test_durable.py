@@ -62,7 +62,7 @@ async def test_a_step_that_was_created_but_never_run_is_a_failure(task):
     async with shop(app) as it:
         outcome = await it.run(task, {}, durable=True, retry=RetryPolicy(retries=3))
         assert (outcome.outcome, outcome.error.permanent) == ("failed", True)
-        assert "ctx.step('charge') was never done: await it, or" in outcome.error.message
+        assert "ctx.step('charge') was never run: await it, or" in outcome.error.message
         assert "ctx.sync.step(...)" in outcome.error.message
 
 

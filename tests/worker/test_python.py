@@ -346,7 +346,7 @@ async def test_params_of_a_child_by_keyword_are_refused_with_a_remedy():
     async with shop(app) as it:
         outcome = await it.run(python("child_by_keyword"))
 
-        assert outcome.error.message == 'params of a submission are one mapping: submit("other", {...}), not n=...'
+        assert outcome.error.message == 'give the params as one mapping, submit("other", {...}), and not as n=...'
 
 
 async def test_an_error_without_a_message_is_reported_by_its_name():

@@ -1,4 +1,4 @@
-"""The log of one attempt on its worker: numbered, bounded, each line stamped with the server's time."""
+"""The log of one attempt, on its worker: numbered lines of bounded size, stamped with the server's time."""
 
 from collections import deque
 from threading import RLock
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from horae.worker.runners.base import ChunkRun
 
 MAX_LINE = 16 * 1024
-TAIL = 256 * 1024  # bytes: the last lines that are kept of a log that is too long
-MAX_BACKLOG = 64 * 1024 * 1024  # bytes of log lines that wait for a server; above it, lines are lost
-UNTOLD = 1000  # lines written by a thread and not yet taken by the loop
-PAUSE = 0.05
+TAIL = 256 * 1024  # bytes of last lines that are kept if a log exceeds its limit
+MAX_BACKLOG = 64 * 1024 * 1024  # bytes of a session's log lines that wait for a server; above it, new lines are lost
+UNTOLD = 1000  # lines of one attempt that the loop has not taken yet; from this number on, writing threads wait
+PAUSE = 0.05  # seconds between checks of a waiting thread whether its session has ended
 
 
 class Block(Struct, frozen=True):
-    """Lines that were written together and are held back."""
+    """Lines that were written together. They are held back because the log is full; later lines may replace them."""
 
     at: Instant
     stream: LogStream
@@ -35,11 +35,11 @@ class Block(Struct, frozen=True):
 
 
 class AttemptLog:
-    """The log lines that an attempt writes, with secrets masked.
+    """Accepts the log lines of an attempt and passes them to its session. Callers mask secrets before they write.
 
-    `write` may be called from any thread; the lines reach the session on the loop's thread. A thread that writes more
-    than the servers accept has to wait here. Above the limit, only the last lines are kept, and sent when the attempt
-    ends.
+    `write` may be called from any thread; the session gets the lines on the loop's thread. A thread that writes faster
+    than the servers accept lines waits in `write`. The first lines are sent at once, up to the limit less a part that
+    is reserved for the last lines. Of all further lines, only the last are kept; they are sent when the attempt ends.
     """
 
     def __init__(self, run: "ChunkRun", begun: StartedItem) -> None:
@@ -67,7 +67,7 @@ class AttemptLog:
 
     @property
     def is_full(self) -> bool:
-        """Return whether only the last lines are kept from now on."""
+        """Return whether the room for the first lines is used up, so that of further lines only the last are kept."""
         return self._bytes > self._head_limit
 
     @property
@@ -75,7 +75,7 @@ class AttemptLog:
         return key_of(self._item)
 
     def write(self, stream: LogStream, text: str) -> None:
-        """Add a text as lines."""
+        """Add a text, divided into lines at its line breaks and after every `MAX_LINE` characters."""
         if not self._takes():
             return
         if not text.isascii() or "\0" in text:
@@ -94,14 +94,17 @@ class AttemptLog:
                     self._add(at, stream, line[start : start + MAX_LINE])
 
     def write_raw(self, stream: LogStream, lines: list[bytes]) -> None:
-        """Add lines to a full log without decoding them: they are decoded only if they are among the last."""
+        """Add lines to a full log. They are not decoded yet, because most of them will be dropped."""
         if self._takes():
             text = b"\n".join(lines)
             with self._writing:
                 self._hold(Block(self._now(), stream, text, len(lines), len(text) + LINE * len(lines)))
 
     def show(self, stream: LogStream, text: str | None) -> None:
-        """Show an unfinished line; None when it is finished. Call it on the loop's thread."""
+        """Show readers an unfinished line, such as a prompt; with None, stop because the line is finished.
+
+        Call it on the loop's thread.
+        """
         if text is None:
             self._open.pop(stream, None)
         elif not self._ended and not self._session.ended:
@@ -110,7 +113,7 @@ class AttemptLog:
             self._post()
 
     def _takes(self) -> bool:
-        """Return whether text can be accepted now, after waiting for room in threads that can wait."""
+        """Return whether text can be accepted. While the queue is full, threads other than the loop's wait for room."""
         session, logs = self._session, self._logs
         if not logs.room.is_set() and logs.may_wait:
             while not (logs.room.wait(PAUSE) or session.ended or self._monotonic() >= session.fence):
@@ -130,7 +133,7 @@ class AttemptLog:
         self._bytes += size
         self._put(at, stream, line)
         if self.is_full:
-            message = f"an attempt may write {self._limit} bytes. The last lines follow at its end"
+            message = f"an attempt may write {self._limit} bytes. The last lines follow when the attempt ends"
             self._put(at, "log", f"WARNING the log is cut here: {message}")
             self._logs.tails[self.key] = self._end
         return None
@@ -147,7 +150,7 @@ class AttemptLog:
             self._run.host.post(self._flush)
 
     def _hold(self, block: Block) -> None:
-        """Keep the last lines, and count the lines dropped for them."""
+        """Hold lines back, drop the oldest held lines that exceed the limit, and count the dropped lines."""
         self._tail.append(block)
         self._tail_bytes += block.size
         while self._tail_bytes > self._tail_limit and len(self._tail) > 1:
@@ -170,7 +173,7 @@ class AttemptLog:
         self._seq += len(lines)
 
     def _end(self) -> None:
-        """Send the lines held back at the end of the attempt, after a note about the dropped lines."""
+        """Send the lines that were held back, after a note about the dropped lines. Called when the attempt ends."""
         with self._writing:
             self._ended = True
         self._flush()
@@ -190,7 +193,7 @@ class AttemptLog:
 
     def _lost_note(self) -> str:
         lost, self._lost = self._lost, 0
-        return f"WARNING {lost} lines were lost: no server took them"
+        return f"WARNING {lost} lines were lost, because too many lines were waiting for a server"
 
     def _now(self) -> Instant:
         return self._session.instant(self._monotonic())

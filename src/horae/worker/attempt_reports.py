@@ -17,7 +17,10 @@ log = structlog.get_logger("horae.worker")
 
 
 def attempt_reporter(tracing: AttemptTracer | None, *, verbose: bool) -> OnEnded | None:
-    """Return the callback that a session makes with ended attempts; None, without any cost, if nothing listens."""
+    """Return the function that a session calls with ended attempts.
+
+    Return None if there is neither a tracer nor verbose logging, so that sessions save the calls.
+    """
     if tracing is None and not verbose:
         return None
 

@@ -19,13 +19,16 @@ Content = str | os.PathLike[str] | bytes
 
 @contextmanager
 def upload_request(name: str, content: Content, media: str | None = None) -> Iterator[UploadArtifact]:
-    """Yield the request to store a file, or bytes, under a name; the file exists as long as the block."""
+    """Yield a request to upload `content`, the path of a file or bytes, under a name.
+
+    Bytes are written to a temporary file, which is deleted at the end of the block.
+    """
     kind = check_type(media or guess_type(name))
     check_name(name)
     if not isinstance(content, bytes):
         path = Path(content).absolute()
         if not path.is_file():
-            raise FileNotFoundError(f"there is no file {path} to keep as {name!r}")
+            raise FileNotFoundError(f"there is no file {path} to store as {name!r}")
         yield UploadArtifact(name, str(path), kind)
         return
     descriptor, written = tempfile.mkstemp(prefix="horae-artifact-")
@@ -43,16 +46,21 @@ def guess_type(name: str) -> str:
 
 
 def files_in(folder: Path, owner: int | None = None) -> list[UploadArtifact]:
-    """Return the plain files in a command's folder, named by their relative paths, as many as can be stored."""
+    """Return upload requests for the plain files in a folder, named by their paths relative to it.
+
+    `owner` is the user id that must own each file when it is read, or None. There is at most one request more than an
+    execution may have artifacts: the server refuses it, so that the excess is reported.
+    """
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     names = [(path.relative_to(folder).as_posix(), path) for path in files[: MOST_ARTIFACTS + 1]]
     return [UploadArtifact(name, str(path), guess_type(name), owner) for name, path in names]
 
 
 def open_plain_file(path: str, owner: int | None) -> BinaryIO:
-    """Open a plain file.
+    """Open a plain file that the user id `owner` owns, or any user if `owner` is None. Raises PermissionError.
 
-    Another file in its place since it was found is refused: it may lead to files of other users.
+    The check is made on the opened file: since the path was listed, the command may have replaced the file, for
+    example by a link to a file of another user.
     """
     file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     found = os.fstat(file.fileno())
@@ -62,9 +70,9 @@ def open_plain_file(path: str, owner: int | None) -> BinaryIO:
     return file
 
 
-async def read_pieces(bring: UploadArtifact) -> AsyncIterator[bytes]:
-    """Yield a file's present content, up to its present length."""
-    with await asyncio.to_thread(open_plain_file, bring.path, bring.owner) as file:
+async def read_pieces(upload: UploadArtifact) -> AsyncIterator[bytes]:
+    """Yield the content of a file in pieces, up to the length that it has when it is opened."""
+    with await asyncio.to_thread(open_plain_file, upload.path, upload.owner) as file:
         left = os.fstat(file.fileno()).st_size
         while left > 0 and (piece := await asyncio.to_thread(file.read, min(PIECE, left))):
             left -= len(piece)

@@ -1,7 +1,7 @@
-"""`ctx`: the facts about an execution for its function, and the function's requests.
+"""`ctx`: the object that gives a job's function the facts about its execution, and sends the function's requests.
 
-The same class serves functions on the event loop, in threads and in child processes; an `ExecutionPort` carries the
-requests.
+The same class serves functions on the event loop, in threads and in child processes. Its `ExecutionPort` passes the
+requests on to the worker's session.
 """
 
 import asyncio
@@ -47,24 +47,24 @@ class AttemptFacts(Struct, frozen=True, kw_only=True):
     execution_id: UUID
     job: str
     attempt: int
-    token: int
-    failures: int
-    scheduled_at: Instant
+    token: int  # the fencing token
+    failures: int  # of earlier attempts
+    scheduled_at: Instant  # when the execution was due
     deadline: Instant | None = None
     priority: int = 4
     parent: UUID | None = None
     tags: dict[str, str] = {}
     trace: str | None = None
     trace_state: str | None = None
-    interval: tuple[Instant, Instant] | None = None
-    upstream: tuple[UUID, ...] = ()
-    params: Raw = Raw(b"{}")  # the item as it was submitted
+    interval: tuple[Instant, Instant] | None = None  # the data interval
+    upstream: tuple[UUID, ...] = ()  # the executions whose end started this one
+    params: Raw = Raw(b"{}")  # as they were submitted
     defaults: Raw = Raw(b"{}")  # the job's own params
     durable: bool = False
 
 
 class Log:
-    """The execution's log: `ctx.log("text")`, or by level as in `ctx.log.warning("%s left", 3)`."""
+    """Writes to the execution's log: `ctx.log("text")`, or with a level, as in `ctx.log.warning("%s left", 3)`."""
 
     def __init__(self, port: ExecutionPort) -> None:
         self._port = port
@@ -89,7 +89,7 @@ class Log:
 
 
 class Context:
-    """One execution, as its function sees it."""
+    """The execution that runs a function: facts about it, and requests that the function can make."""
 
     __horae_context__ = True
 
@@ -98,7 +98,7 @@ class Context:
         self._secrets = secrets
         self._port = port
         self._calls = 0
-        self._left: dict[int, str] = {}  # operations that were created and not run yet
+        self._left: dict[int, str] = {}  # descriptions of operations that were created and not run yet
         self.log = Log(port)
         self._memo = StepMemory(port, attempt=facts.attempt, durable=facts.durable, warn=self.log.warning)
         self.sync = SyncContext(self)
@@ -117,9 +117,10 @@ class Context:
 
     @property
     def token(self) -> int:
-        """Return the fencing token.
+        """Return the fencing token, a number that grows with every attempt.
 
-        Pass it to the systems that the job writes to, so that they can refuse smaller tokens.
+        Pass it to the systems that the job writes to. They can then refuse a write with a smaller token than they have
+        seen, because it comes from an earlier attempt that was presumed dead.
         """
         return self._facts.token
 
@@ -156,20 +157,24 @@ class Context:
 
     @property
     def interval(self) -> tuple[datetime, datetime] | None:
-        """Return the data interval of this execution, from a start up to an end; its submissions inherit it."""
+        """Return the data interval of this execution: its start and its end, which is not included.
+
+        Executions that this one submits inherit it.
+        """
         interval = self._facts.interval
         return None if interval is None else (_moment(interval[0]), _moment(interval[1]))
 
     @property
     def upstream(self) -> tuple[UUID, ...]:
-        """Return the executions that started this one, if its job depends on others."""
+        """Return the ids of the executions whose end started this one, if its job depends on other jobs."""
         return self._facts.upstream
 
     @property
     def deadline(self) -> datetime | None:
-        """Return the time by which this attempt must end.
+        """Return the time by which this attempt must end, if any.
 
-        It is the earliest of its timeout, the total timeout and the execution's own deadline.
+        It is the earliest of three: the end of the attempt's timeout, the end of the total timeout, and the
+        execution's own deadline.
         """
         return None if self._facts.deadline is None else _moment(self._facts.deadline)
 
@@ -181,7 +186,10 @@ class Context:
 
     @property
     def cancelled(self) -> bool:
-        """Return whether the execution should stop: cancelled, timed out, preempted, or its worker is leaving."""
+        """Return whether the execution should stop.
+
+        It should if it was cancelled, timed out or preempted, or if its worker is leaving or has lost its session.
+        """
         return self._port.interrupted is not None
 
     def raise_if_cancelled(self) -> None:
@@ -190,16 +198,20 @@ class Context:
             raise Cancelled(f"stopped by request ({self._port.interrupted})")
 
     def secret(self, name: str) -> str:
-        """Return the value of a secret that the job's `secrets` names. It is masked by *** wherever it is sent."""
+        """Return the value of a secret that the job declares in `secrets`.
+
+        In logs, results, errors and progress messages, the worker replaces the value by ***.
+        """
         value = self._secrets.get(name.removeprefix(SCHEME))
         if value is None:
-            raise LookupError(f"{self.job} names no secret {name!r}: declare it with @app.job(secrets=[{name!r}])")
+            message = f"{self.job} does not declare the secret {name!r}; declare it with @app.job(secrets=[{name!r}])"
+            raise LookupError(message)
         return value
 
     def heartbeat(self) -> None:
-        """Report that the execution is alive, for jobs with `timeouts.heartbeat`. It is cheap.
+        """Report that the execution is alive, for jobs with `timeouts.heartbeat`. Frequent calls are cheap.
 
-        A progress report is a sign of life, too.
+        A progress report counts as a heartbeat, too.
         """
         self._port.heartbeat()
 
@@ -208,16 +220,17 @@ class Context:
         self._port.progress(min(100.0, max(0.0, float(percent))), message)
 
     async def submit(self, job: Any, params: Mapping[str, Any] | None = None, **how: Any) -> ChildReceipt:
-        """Submit an execution of another job, by name or by its function.
+        """Submit an execution of a job, which is given by its name or its function.
 
-        It is idempotent: the n-th submission of this execution is the same one in every attempt. `how` takes the
-        options of `job.submit`, and `call` to name the submission instead of counting it.
+        A repetition by a later attempt submits nothing new: the n-th call in an attempt returns the same execution as
+        the n-th call in earlier attempts. `how` takes the options of `job.submit`, and `call`, a name that identifies
+        this call instead of its number.
         """
         done: list[ChildReceipt] = await self._ask(self._submissions(job, [params or {}], how))
         return done[0]
 
     async def submit_many(self, job: Any, items: Sequence[Mapping[str, Any]], **how: Any) -> list[ChildReceipt]:
-        """Submit one execution per item, in one call."""
+        """Submit one execution for each item in one call. An item has the params; options in `how` apply to all."""
         done: list[ChildReceipt] = await self._ask(self._many(job, items, how))
         return done
 
@@ -230,11 +243,12 @@ class Context:
         backoff: Backoff = None,
         **kwargs: Any,
     ) -> PendingOperation:
-        """Run a function once per execution: a later attempt gets the remembered result instead.
+        """Run a function and remember its result: a later attempt gets the result without running the function again.
 
-        The result is converted to JSON and back, in the first attempt too. A name and its count identify one step of
-        the execution. `retries` repeats the step itself, without suspending, after `backoff`: a span that doubles, or a
-        list.
+        The result is converted to JSON and back, in the first attempt too. A step is identified by its name and by the
+        number of times that the name was used before in the attempt. If the function fails, it is repeated in the same
+        attempt, up to `retries` times. `backoff` is the wait before a repetition: a span, which doubles each time, or a
+        list of spans.
         """
         key = self._memo.key(self._port.hide(check_name(name)))
         return self._pending(
@@ -244,7 +258,8 @@ class Context:
     def sleep(self, span: Span | None = None, *, until: datetime | str | None = None) -> PendingOperation:
         """Wait for a span or until an instant.
 
-        A sleep of more than a second is without a worker, and survives the worker's end.
+        A sleep of more than a second suspends the execution, which only a durable job can do. It needs no worker while
+        it is suspended, so the sleep survives the worker's end.
         """
         if (span is None) == (until is None):
             raise TypeError("sleep takes a span, or until=")
@@ -253,50 +268,56 @@ class Context:
         return self._pending(self._memo.sleep(self._memo.key(SLEEP), wait, until_at), "sleep")
 
     def wait_for(self, signal: str, *, timeout: Span | None = None, filter: str | None = None) -> PendingOperation:  # noqa: A002
-        """Wait for a signal without a worker, and return its payload; a signal that arrived before counts.
+        """Wait for a signal and return its payload. The execution is suspended meanwhile and needs no worker.
 
-        `filter` is one expression, as in "${signal.payload.amount > 10}". Raises SignalTimeout after `timeout`.
+        A signal that arrived before this call is received, too. `filter` is an expression that must be true for the
+        signal, as in "${signal.payload.amount > 10}". Raises SignalTimeout after `timeout`.
         """
         key = self._memo.key(WAIT + self._port.hide(check_signal(signal)))
         span = None if timeout is None else micros_of(timeout)
         return self._pending(self._memo.wait_for(key, signal, filter, span), f"wait_for({signal!r})")
 
     def checkpoint(self, state: Any) -> PendingOperation:
-        """Store a state, up to 64 KiB of JSON, for the next attempt; it replaces the previous checkpoint."""
+        """Store a state for later attempts, at most 64 KiB as JSON. It replaces the previous checkpoint."""
         return self._pending(self._memo.checkpoint(state), "checkpoint")
 
     def restored(self, default: Any = None) -> PendingOperation:
-        """Return the state of the last checkpoint, of this attempt or an earlier one."""
+        """Return the state of the last checkpoint of this or an earlier attempt, or `default` if there is none."""
         return self._pending(self._memo.restored(default), "restored")
 
     def gather(self, *parts: Any, limit: int | None = None) -> PendingOperation:
-        """Run steps concurrently, at most `limit` at once, and return all results in order.
+        """Run steps concurrently, at most `limit` at once, and return their results in the order of the arguments.
 
-        Each step is remembered by itself. If some fail, the others are finished first; then the first error is raised.
+        The result of each step is remembered as soon as it ends. If a step fails, the other steps are still run to
+        their end. Then the error of the first failed step, in the order of the arguments, is raised.
         """
         return self._pending(self._memo.gather(parts, limit), "gather")
 
     async def artifact(self, name: str, content: Content, *, type: str | None = None) -> ArtifactReceipt:  # noqa: A002
-        """Store a file, given by its path, or bytes under a name: users who may read the execution can read it.
+        """Store `content`, the path of a file or bytes, as an artifact that readers of the execution can download.
 
-        It replaces a former artifact of that name.
+        It replaces an earlier artifact of the same name. `type` is its media type, by default guessed from the name.
         """
         with upload_request(name, content, type) as file:
             kept: ArtifactReceipt = await self._ask(file)
             return kept
 
     def transaction(self, connection: Any) -> Transaction:
-        """Return steps that store their result in the user's own database, in the same transaction as their effect."""
+        """Return an object whose steps store their results in your own database, together with their effects.
+
+        The result and the effect of a step are written in one transaction on `connection`, an open connection of
+        asyncpg, psycopg or sqlite3.
+        """
         return Transaction(connection, self._memo, self._facts.execution_id, self._facts.attempt, self._pending)
 
     def _pending(self, script: Script[Any], what: str) -> PendingOperation:
         return PendingOperation(self._port, script, self._left, what)
 
     def _check_done(self) -> None:
-        """Raise GiveUp if an operation was created and never run: the attempt would seem to be a success."""
+        """Raise GiveUp if an operation was created and never run: the attempt would wrongly count as a success."""
         for what in self._left.values():
             sync = what.partition("(")[0]
-            raise GiveUp(f"ctx.{what} was never done: await it, or in a sync function say ctx.sync.{sync}(...)")
+            raise GiveUp(f"ctx.{what} was never run: await it, or in a sync function call ctx.sync.{sync}(...)")
 
     async def _ask(self, ask: ExecutionRequest) -> Any:
         return await asyncio.wrap_future(self._port.ask(ask))
@@ -304,7 +325,7 @@ class Context:
     def _many(self, job: Any, items: Sequence[Mapping[str, Any]], how: dict[str, Any]) -> SubmitExecutions:
         name = getattr(job, "name", job)
         if any(is_submission(item, name) for item in items):
-            message = 'items are params; options of all items are keywords: submit_many(job, [{"a": 1}], tags={...})'
+            message = 'items are params; give options for all items as keywords: submit_many(job, [{"a": 1}], tags={})'
             raise TypeError(message)
         return self._submissions(job, items, how)
 
@@ -314,7 +335,7 @@ class Context:
         name = getattr(job, "name", job)
         if unknown := how.keys() - _HOW:
             wrong = ", ".join(sorted(unknown))
-            raise TypeError(f'params of a submission are one mapping: submit("{name}", {{...}}), not {wrong}=...')
+            raise TypeError(f'give the params as one mapping, submit("{name}", {{...}}), and not as {wrong}=...')
         facts = self._facts
         trace = TraceHeaders(facts.trace, facts.trace_state)
         return SubmitExecutions(call, [_submission(name, item, how, facts.interval, trace) for item in items])
@@ -324,15 +345,15 @@ CURRENT: ContextVar[Callable[[], Context | None]] = ContextVar("horae_current")
 
 
 def current() -> Context:
-    """Return the context of the execution that runs here. Raises RuntimeError outside of an execution."""
+    """Return the context of the execution that the calling code belongs to. Raises RuntimeError if there is none."""
     context = current_or_none()
     if context is None:
-        raise RuntimeError("no execution is running here")
+        raise RuntimeError("this code does not run in an execution")
     return context
 
 
 def current_or_none() -> Context | None:
-    """Return the context of the execution that runs here, if any."""
+    """Return the context of the execution that the calling code belongs to, if any."""
     find = CURRENT.get(None)
     return None if find is None else find()
 
@@ -357,7 +378,7 @@ def _submission(
 
 
 def _spelled(kind: Kind, value: Any) -> Any:
-    """Convert an option of a submission to the protocol's form: spans and instants may be Python's."""
+    """Convert an option of a submission to the protocol's form. Spans may be timedeltas, and instants datetimes."""
     if isinstance(kind, Duration):
         return micros_of(value)
     return _instant(value) if isinstance(kind, Moment) else value

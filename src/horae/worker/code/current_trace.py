@@ -1,6 +1,6 @@
-"""The trace of a running function as the current trace of OpenTelemetry's API.
+"""Makes the trace of an execution the current trace of OpenTelemetry's API while its function runs.
 
-The function's own spans and the SDK's client belong to it.
+So the spans that the function records, and the requests that it sends by the SDK's client, belong to this trace.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,22 +10,22 @@ from typing import Any
 from horae.model.base.trace import TraceHeaders, read_trace
 
 
-def in_trace(carried: TraceHeaders, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function with a trace as the current trace of its calls."""
-    if read_trace(carried.parent) is None:
+def in_trace(headers: TraceHeaders, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function so that a trace is the current one during its calls. Without a valid trace, do not wrap it."""
+    if read_trace(headers.parent) is None:
         return function
 
-    def seeing(*args: Any, **kwargs: Any) -> Any:
-        with current_trace(carried):
+    def call_in_trace(*args: Any, **kwargs: Any) -> Any:
+        with current_trace(headers):
             return function(*args, **kwargs)
 
-    return seeing
+    return call_in_trace
 
 
 @contextmanager
-def current_trace(carried: TraceHeaders) -> Iterator[None]:
-    """Make a trace the current trace of OpenTelemetry's API."""
-    given = read_trace(carried.parent, carried.state)
+def current_trace(headers: TraceHeaders) -> Iterator[None]:
+    """Make a trace the current trace of OpenTelemetry's API during the block. Without a valid trace, do nothing."""
+    given = read_trace(headers.parent, headers.state)
     if given is None:
         yield
         return

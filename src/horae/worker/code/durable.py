@@ -1,7 +1,8 @@
-"""The memory of durable code: steps by name and count, sleeps, received signals, and the checkpoint.
+"""The memory of durable code: the results of steps, the ends of sleeps, received signals, and the checkpoint.
 
-There is no replay, and code need not be deterministic: a resumed function runs from its beginning, and a remembered
-step returns at once. The second "charge" of an execution is another step than the first.
+A resumed function runs again from its beginning, and each remembered step returns its result at once. No history is
+replayed, so the code need not be deterministic. Steps are identified by name and count: the second step "charge" of an
+execution is another one than the first.
 """
 
 import re
@@ -39,9 +40,9 @@ from horae.worker.processes.scripts import FunctionCall, ParallelScripts, Pendin
 CHECKPOINT = "@checkpoint"
 SLEEP = "@sleep"
 WAIT = "@wait:"
-SHORT: Micros = SECOND  # a sleep up to this does not suspend: to resume takes time, too
-FIRST_PAUSE: Micros = SECOND  # between two tries of a step, doubled each time
-LAST_PAUSE: Micros = 3600 * SECOND
+SHORT: Micros = SECOND  # the longest sleep that does not suspend: suspending and resuming take time, too
+FIRST_PAUSE: Micros = SECOND  # before the second try of a step; the pause doubles with each further try
+LAST_PAUSE: Micros = 3600 * SECOND  # the longest pause
 MOST_NAME = 400  # characters
 _COUNTED = re.compile(r"#\d+$")
 
@@ -49,12 +50,15 @@ Backoff = Span | Sequence[Span] | None
 
 
 class StepMemory:
-    """The remembered steps of one execution, as its present attempt knows them."""
+    """The remembered steps of one execution, during its present attempt.
+
+    The steps of earlier attempts are read from the server when they are first needed.
+    """
 
     def __init__(self, port: ExecutionPort, *, attempt: int, durable: bool, warn: Callable[..., object]) -> None:
         self._port, self._durable, self._warn = port, durable, warn
         self._counts: Counter[str] = Counter()
-        self._steps: dict[str, Raw] | None = None if attempt > 1 else {}  # None: not requested yet
+        self._steps: dict[str, Raw] | None = None if attempt > 1 else {}  # None: not read yet
 
     def key(self, name: str) -> str:
         """Return the key of the next step with this name."""
@@ -64,7 +68,10 @@ class StepMemory:
     # Scripts
 
     def step(self, key: str, call: FunctionCall, retries: int, backoff: Backoff) -> Script[Any]:
-        """Run a function unless its result is remembered; repeat it by the step's own retries."""
+        """Return the remembered result of a step; if there is none, run its function and remember the result.
+
+        If the function fails, it is run again up to `retries` times.
+        """
         known = yield from self._known()
         if key not in known:
             self._stop_if_asked()
@@ -85,11 +92,11 @@ class StepMemory:
                 if tried > retries:
                     raise
                 pause = retry_delay(tried, error, backoff)
-                self._warn("step %r failed (%s: %s) and is tried again", key, type(error).__name__, error)
+                self._warn("step %r failed (%s: %s) and will be tried again", key, type(error).__name__, error)
             yield from self._nap(pause)
 
     def sleep(self, key: str, span: Micros | None, until: Instant | None) -> Script[None]:
-        """Wait for a span or until an instant, without a worker if it is long."""
+        """Wait for a span or until an instant. A wait longer than `SHORT` suspends the execution."""
         known = yield from self._known()
         now: Instant = yield ReadServerTime()
         if key in known:
@@ -106,7 +113,7 @@ class StepMemory:
         yield from self._nap(until - now)
 
     def wait_for(self, key: str, signal: str, condition: str | None, timeout: Micros | None) -> Script[Any]:
-        """Return the payload of a received signal; otherwise wait for it without a worker."""
+        """Return the payload of the signal if it has arrived; otherwise suspend the execution until it arrives."""
         known = yield from self._known()
         if key not in known:
             self._must_be_durable("wait for a signal")
@@ -116,7 +123,7 @@ class StepMemory:
             known[key] = awaited.result
         answer = msgspec.json.decode(known[key])
         if answer.get("timedOut"):
-            raise SignalTimeout(f"no signal {signal!r} came in time")
+            raise SignalTimeout(f"no signal {signal!r} arrived in time")
         return answer["payload"]
 
     def checkpoint(self, state: Any) -> Script[None]:
@@ -136,13 +143,13 @@ class StepMemory:
     def gather(
         self, parts: Sequence[PendingOperation | Awaitable[Any] | Callable[[], Any]], limit: int | None
     ) -> Script[Any]:
-        """Run steps concurrently; each ended step is remembered by itself."""
+        """Run steps concurrently; the result of each is remembered as soon as it ends."""
         if limit is not None and limit < 1:
             raise ValueError("limit must be at least 1")
         yield from self._known()
         return (
             yield ParallelScripts(
-                [part.script if isinstance(part, PendingOperation) else _alone(part) for part in parts], limit
+                [part.script if isinstance(part, PendingOperation) else _call_script(part) for part in parts], limit
             )
         )
 
@@ -173,34 +180,40 @@ class StepMemory:
             raise NotDurable(message)
 
 
-def _alone(part: Awaitable[Any] | Callable[[], Any]) -> Script[Any]:
-    """Run a part of `gather` that is no step: an awaitable, or in sync functions a call."""
+def _call_script(part: Awaitable[Any] | Callable[[], Any]) -> Script[Any]:
+    """Run an argument of `gather` that is not an operation of `ctx`: an awaitable, or in sync functions a callable."""
     return (yield FunctionCall(part if callable(part) else lambda: part))
 
 
 def numbered_key(name: str, count: int) -> str:
-    """Return a unique key for a name and its count: the first is the plain name, unless that looks counted."""
+    """Return a unique key for the use of a name: the name itself for the first use, then "name#2", "name#3", ...
+
+    A name that itself ends with "#" and a number gets the count at its first use, too, so that keys stay unique.
+    """
     return name if count == 1 and not _COUNTED.search(name) else f"{name}#{count}"
 
 
 def check_name(name: str) -> str:
-    """Return the name of a step, or raise ValueError."""
+    """Return a valid name of a step. Raises ValueError for any other name."""
     if not isinstance(name, str) or not name or len(name) > MOST_NAME or "\0" in name:
-        raise ValueError(f"a step's name is a text of 1 to {MOST_NAME} characters")
+        raise ValueError(f"the name of a step must be a string of 1 to {MOST_NAME} characters")
     if name.startswith("@"):
-        raise ValueError(f"{name!r}: names of steps that begin with @ are Horae's own")
+        raise ValueError(f"the name of a step must not begin with @, as {name!r} does: such names are Horae's own")
     return name
 
 
 def check_signal(name: str) -> str:
-    """Return the name of a signal, or raise ValueError."""
+    """Return a valid name of a signal. Raises ValueError for any other name."""
     if not isinstance(name, str) or not 0 < len(name) <= MAX_SIGNAL_NAME or "\0" in name:
-        raise ValueError(f"a signal's name is a text of 1 to {MAX_SIGNAL_NAME} characters")
+        raise ValueError(f"the name of a signal must be a string of 1 to {MAX_SIGNAL_NAME} characters")
     return name
 
 
 def encode_value(value: Any, what: str, most: int) -> Raw:
-    """Return a value as JSON, if it can be stored."""
+    """Encode a value as JSON. Raises BadResult, or ResultTooLarge if it has more than `most` bytes.
+
+    `what` names the value in the error message.
+    """
     try:
         result = msgspec.json.encode(value)
     except Exception as error:
@@ -212,7 +225,7 @@ def encode_value(value: Any, what: str, most: int) -> Raw:
 
 
 def retry_delay(tried: int, error: Exception, backoff: Backoff) -> Micros:
-    """Return the time that a step waits after this many failures."""
+    """Return the time to wait before a step is tried again, after `tried` failures, of which `error` is the last."""
     if isinstance(error, Retry) and error.after is not None:
         return error.after
     if isinstance(backoff, Sequence) and not isinstance(backoff, str):

@@ -15,30 +15,33 @@ class ChildReceipt(Struct, frozen=True, kw_only=True, rename="camel"):
     """An execution that a running execution submitted."""
 
     execution_id: UUID
-    deduplicated: bool = False
+    deduplicated: bool = False  # the submission's key was taken: this is the existing execution
 
     @property
     def id(self) -> str:
-        """Return the id as the client writes it."""
+        """Return the id as a string, as the SDK's client does."""
         return str(self.execution_id)
 
 
 class SubmitExecutions(Struct, frozen=True, tag="Submissions"):
-    """Submit executions; a repeated call of the same execution returns the same executions."""
+    """Submit executions. A repeated request with the same `call` returns the executions of the first request.
+
+    `call` identifies the request among all submissions of the running execution.
+    """
 
     call: str
     submissions: list[Submit]
 
 
 class RememberStep(Struct, frozen=True, tag="Keep"):
-    """Remember a step's result, and return the result that counts."""
+    """Remember the result of a step and return the remembered result: an earlier one, if there is one already."""
 
     name: str
     result: Raw
 
 
 class RecallSteps(Struct, frozen=True, tag="Recall"):
-    """Return the steps that earlier attempts remembered, by name."""
+    """Return the results of the steps that earlier attempts remembered, by name of the step."""
 
 
 class ReadServerTime(Struct, frozen=True, tag="Now"):
@@ -52,7 +55,7 @@ class ShortSleep(Struct, frozen=True, tag="Nap"):
 
 
 class WaitForSignal(Struct, frozen=True, tag="WaitFor"):
-    """Return the `Awaited` of a step that waits for a signal."""
+    """Let a step wait for a signal. Return an `Awaited`: the signal if it has arrived, otherwise the deadline."""
 
     step: str
     signal: str
@@ -66,7 +69,7 @@ class UploadArtifact(Struct, frozen=True, tag="Bring"):
     name: str
     path: str
     media: str
-    owner: int | None = None  # the required owner of the file, if the worker may read more files than its writer
+    owner: int | None = None  # the user id that must own the file: that of the command, if it is not the worker's own
 
 
 class ArtifactReceipt(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -103,5 +106,5 @@ class ExecutionPort(Protocol):
         ...
 
     def ask(self, ask: ExecutionRequest) -> "Future[Any]":
-        """Send a request to the server; the future fails with the server's error."""
+        """Send a request to the session. If it is refused, the future has the server's error."""
         ...

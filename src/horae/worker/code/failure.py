@@ -16,10 +16,11 @@ from horae.worker.holding import CANCELLED, RELEASED, ItemOutcome
 
 MAX_TRACEBACK = 16 * 1024
 MAX_MESSAGE = 4 * 1024
-MOST_NAMES = 16  # of an error's class and its parents
+MOST_NAMES = 16  # reported for an error: the names of its class and its base classes
 _OURS = worker.__path__[0]
 
-# A job's own rule: from (failures, error) to a span to wait, False to give up, or None for the policy's delay.
+# A job's own retry rule. Called with (failures, error), it returns the time to wait before the next attempt, False to
+# give up, or None for the delay of the retry policy.
 RetryFunction = Callable[[int, BaseException], Any]
 
 
@@ -36,17 +37,20 @@ def failed(
     exit_code: int | None = None,
     kind: ReportedKind = "error",
 ) -> ItemOutcome:
-    """Return a failure that the worker itself found."""
+    """Return the outcome of a failure that the worker itself detected; `name` is its error type."""
     error = ReportedFailure(type=name, message=shorten(clean(message), MAX_MESSAGE), permanent=permanent, kind=kind)
     return ItemOutcome(outcome="failed", error=error, exit_code=exit_code)
 
 
 def outcome_of(error: BaseException, retry: RetryFunction | None, failures: int) -> ItemOutcome:
-    """Return the outcome of an exception in the job's code; `failures` includes this one."""
+    """Return the outcome of an exception in the job's code.
+
+    `retry` is the job's own retry rule, and `failures` the number of failures including this one.
+    """
     if isinstance(error, Suspended):
         return ItemOutcome(outcome="suspended", wake_at=error.wake_at, waits=error.waits)
     if waits_in_group(error):
-        message = "a task of a group waited without a worker; run branches that sleep or wait with ctx.gather"
+        message = "a task of a TaskGroup was suspended; run concurrent parts that sleep or wait by ctx.gather"
         return failed("NotDurable", message, permanent=True)
     if isinstance(error, Cancelled):
         return CANCELLED
@@ -69,7 +73,10 @@ def outcome_of(error: BaseException, retry: RetryFunction | None, failures: int)
 
 
 def names_of(kind: type[BaseException]) -> tuple[str, ...]:
-    """Return the names of an error's class and its parents for retry rules: with their modules, except Python's own."""
+    """Return the names of an error's class and its base classes, which retry rules refer to.
+
+    A name includes the module, except for Python's builtin classes.
+    """
     parents = kind.__mro__[: kind.__mro__.index(BaseException)][:MOST_NAMES]
     return tuple(
         clean(c.__qualname__ if c.__module__ == "builtins" else f"{c.__module__}.{c.__qualname__}")[:256]
@@ -80,9 +87,10 @@ def names_of(kind: type[BaseException]) -> tuple[str, ...]:
 def _judged(
     error: BaseException, retry: RetryFunction | None, failures: int
 ) -> tuple[BaseException, Micros | None, bool]:
-    """Return the error to report, the delay that the job wants before its next try, and whether it gives up.
+    """Return the error to report, the delay that the job requests before its next attempt, and whether it gives up.
 
-    The job's own rule is called for every error except its signals. An error in the rule is reported itself.
+    The job's own retry rule is called for every error except `Retry` and `GiveUp`. If the rule raises one of these, it
+    counts as if the job had raised it. Any other exception in the rule is reported instead of the error.
     """
     if isinstance(error, Retry):
         return error, error.after, False
@@ -100,10 +108,11 @@ def _judged(
 
 
 def outcome_after_stop(kind: str, outcome: bytes | ItemOutcome, *, once: bool) -> bytes | ItemOutcome:
-    """Return the outcome to report for an interrupted item, given the way it ended.
+    """Return the outcome to report for an interrupted item. `outcome` is the way in which the item itself ended.
 
-    A result counts in spite of the interruption, except after a timeout. An item stopped for the worker's sake is
-    returned without a charged attempt, unless the job may start only once, or the item is suspended.
+    A result counts in spite of the interruption, except after a timeout. An item that was neither cancelled nor timed
+    out, but preempted or stopped with its worker, is released to run again, unless it has suspended itself. With
+    `once`, the job may start only once, so the item fails instead.
     """
     if kind in TIMED_OUT:
         return TIMED_OUT[kind]
@@ -114,12 +123,15 @@ def outcome_after_stop(kind: str, outcome: bytes | ItemOutcome, *, once: bool) -
     if outcome.outcome == "suspended":
         return outcome
     if once:
-        return failed("Interrupted", f"stopped ({kind}), and the job may start only once", permanent=True)
+        return failed("Interrupted", f"stopped ({kind}) and not repeated: the job is at-most-once", permanent=True)
     return RELEASED
 
 
 def checked_result(result: bytes) -> bytes | ItemOutcome:
-    """Return the encoded result; a result that is too large for a report travels as a file, up to a limit."""
+    """Return an encoded result as bytes if a report can carry it, otherwise as an outcome, which is sent as a file.
+
+    Return a failure if the result is too large for a file, too.
+    """
     if len(result) <= MAX_INLINE_RESULT:
         return result
     if len(result) <= MAX_BROUGHT:
@@ -129,12 +141,15 @@ def checked_result(result: bytes) -> bytes | ItemOutcome:
 
 
 def encoding_failure(error: BaseException) -> ItemOutcome:
-    """Return the failure of a function whose return value JSON cannot represent."""
+    """Return the failure of a function whose return value cannot be encoded as JSON."""
     return failed("BadResult", f"the return value cannot be stored as JSON: {_message(error)}", permanent=True)
 
 
 def format_traceback(error: BaseException, *, whole: bool = False) -> str:
-    """Return the traceback without the worker's own frames (unless `whole`), shortened in the middle."""
+    """Return the traceback of an error, shortened in the middle if it is long.
+
+    Frames of the worker at its beginning are left out, unless `whole` is true.
+    """
     frames = error.__traceback__
     while frames is not None and _is_ours(frames) and not whole:
         frames = frames.tb_next
@@ -146,7 +161,7 @@ def format_traceback(error: BaseException, *, whole: bool = False) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Keep the first quarter and the end of a long text."""
+    """Shorten a text to `limit` characters. Its beginning, a quarter of the limit, and its end are kept."""
     if len(text) <= limit:
         return text
     head = limit // 4
@@ -168,10 +183,10 @@ def _message(error: BaseException) -> str:
         return f"{type(error).__name__} (its message cannot be shown)"
 
 
-# By the kind of interruption.
+# Outcomes of items that ran out of time, by the kind of interruption.
 TIMED_OUT = {
     "timeout": failed("RunTimeout", "the attempt took longer than the job's timeout", kind="timeout"),
     "heartbeat": failed("HeartbeatTimeout", "the attempt sent no heartbeat within timeouts.heartbeat", kind="timeout"),
     "total": failed("TotalTimeout", "all attempts together took longer than timeouts.total", kind="timeout"),
-    "start": failed("StartTimeout", "the worker did not start it in time", kind="timeout"),
+    "start": failed("StartTimeout", "the worker did not start the execution in time", kind="timeout"),
 }

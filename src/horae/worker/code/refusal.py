@@ -1,7 +1,7 @@
-"""Reduction of an exchange that a server refuses to read, until the faulty entry is alone.
+"""Reduces an exchange that a server refuses as invalid, step by step, until only the faulty entry is left.
 
-Nothing else is lost: entries that are removed now are sent later. The entries of an execution keep their order: its log
-lines, then its outcome.
+No other entry is lost, because entries that are removed from the exchange are sent later. The entries of an execution
+keep their order: its log lines, then its outcome.
 """
 
 from collections.abc import Sequence
@@ -13,28 +13,28 @@ from horae.model.fleet.protocol import LogLines, Outcome, ReportedFailure
 from horae.worker.outbox import ExchangeLoad
 
 REFUSED = "WARNING the server refused a line"
-MOST_SAID = 300  # characters of the server's reason
+MAX_REASON = 300  # characters of the server's reason
 T = TypeVar("T")
 
 
 def split_load(load: ExchangeLoad, reason: str, index: int | None = None) -> tuple[ExchangeLoad, ExchangeLoad]:
-    """Divide a refused load into the part to send now and the part to send later.
+    """Divide the load of a refused exchange into the part to send now and the part to send later.
 
-    A single refused entry is replaced by a note of its refusal, or left out. `index` is the faulty outcome, if the
-    server names it: then no other entry has to wait.
+    If the load has only one entry, that entry is faulty: it is replaced by a note of its refusal, or left out. `index`
+    is the position of the faulty outcome, if the server names it. Then all other entries can be sent now.
     """
     if index is not None and 0 <= index < len(load.outcomes):
         keep, back = halve_outcomes(load.outcomes[index : index + 1], reason)
         outcomes = [*load.outcomes[:index], *keep, *load.outcomes[index + 1 :]]
         return structs.replace(load, outcomes=outcomes), ExchangeLoad(outcomes=back)
-    if load.outcomes and (load.logs or load.progress or load.started):  # the fault may be elsewhere
+    if load.outcomes and (load.logs or load.progress or load.started):  # the fault may be in the other entries
         return structs.replace(load, outcomes=[]), ExchangeLoad(outcomes=load.outcomes)
     if load.outcomes:
         keep, back = halve_outcomes(load.outcomes, reason)
         return ExchangeLoad(outcomes=keep), ExchangeLoad(outcomes=back)
     if load.logs and (load.progress or load.started):
         return ExchangeLoad(logs=load.logs), ExchangeLoad(started=load.started, progress=load.progress)
-    if any(log.open is not None for log in load.logs):  # sent again later, if it is still unfinished
+    if any(log.open is not None for log in load.logs):  # shown again later, if still unfinished
         return ExchangeLoad(logs=[structs.replace(log, open=None) for log in load.logs if log.lines]), ExchangeLoad()
     if load.logs:
         logs, later = halve_logs(load.logs, reason)
@@ -47,15 +47,15 @@ def split_load(load: ExchangeLoad, reason: str, index: int | None = None) -> tup
 
 
 def _in_two(entries: Sequence[T]) -> tuple[list[T], list[T]]:
-    """Split entries in two; a single entry is left out, since it is not worth more."""
+    """Split entries into two halves. A single entry is dropped, because it is not important enough for a note."""
     middle = len(entries) // 2
     return list(entries[:middle]), list(entries[middle:]) if len(entries) > 1 else []
 
 
 def halve_logs(logs: list[LogLines], reason: str) -> tuple[list[LogLines], list[LogLines]]:
-    """Split log lines in two, those of one attempt by lines.
+    """Split log lines into two halves: by attempts, or by lines if they are of one attempt.
 
-    A single line is replaced by the reason of its refusal, under its number.
+    A single line is replaced by a line with the same number and the reason of the refusal.
     """
     if len(logs) != 1:
         middle = len(logs) // 2
@@ -68,12 +68,15 @@ def halve_logs(logs: list[LogLines], reason: str) -> tuple[list[LogLines], list[
     ((at, _, text),) = log.lines
     if text.startswith(REFUSED):
         return [], []
-    message = f"{REFUSED} of {len(text)} characters: {reason[:MOST_SAID]}"
+    message = f"{REFUSED} of {len(text)} characters: {reason[:MAX_REASON]}"
     return [structs.replace(log, lines=[(at, "log", message)])], []
 
 
 def halve_outcomes(outcomes: list[Outcome], reason: str) -> tuple[list[Outcome], list[Outcome]]:
-    """Split outcomes in two, a single outcome by its items; a single item becomes a failure with the reason."""
+    """Split outcomes into two halves, or a single outcome by its items.
+
+    The outcome of a single item is replaced by a failure with the reason of the refusal.
+    """
     if len(outcomes) != 1:
         middle = len(outcomes) // 2
         return outcomes[:middle], outcomes[middle:]

@@ -1,4 +1,4 @@
-"""Requests of running executions, repeated until a server answers."""
+"""Sends the requests of running executions, and repeats each until a server answers."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -33,12 +33,12 @@ FIRST_WAIT = 0.05  # seconds before a request is repeated
 class RequestSender:
     """Sends the requests of all executions of a worker.
 
-    `back_off` waits for about the given time and returns the next time to wait.
+    `back_off` waits for about the given number of seconds, and returns the number of seconds for the next wait.
     """
 
     def __init__(self, env: Env, transport: Transport, back_off: Callable[[float], Awaitable[float]]) -> None:
         self._env, self._transport, self._back_off = env, transport, back_off
-        self._keeper = StepBatcher(transport.remember)
+        self._step_batcher = StepBatcher(transport.remember)
 
     async def run(self, session: WorkerSession, item: Item, ask: ExecutionRequest) -> Any:
         """Send an execution's request to the servers until one answers."""
@@ -48,17 +48,17 @@ class RequestSender:
                 return await self._once(session, item, ask)
             except Busy:
                 wait = await self._back_off(wait)
-        raise SessionEnded("The worker's session has ended.", "Stop: this execution runs elsewhere.")
+        raise SessionEnded("The worker's session has ended.", "Stop: this execution no longer belongs to this worker.")
 
     async def close(self) -> None:
-        """Cancel everything at once."""
-        await self._keeper.close()
+        """Cancel the calls in flight that store steps."""
+        await self._step_batcher.close()
 
     async def _once(self, session: WorkerSession, item: Item, ask: ExecutionRequest) -> Any:
         parcel, index, attempt = key_of(item)
         if isinstance(ask, RememberStep):
             step = Step(parcel=parcel, item=index, attempt=attempt, name=ask.name, result=ask.result)
-            return await self._keeper.remember(session.id, step)
+            return await self._step_batcher.remember(session.id, step)
         if isinstance(ask, RecallSteps):
             return await self._recall(session, parcel, index)
         if isinstance(ask, ReadServerTime):
@@ -80,13 +80,13 @@ class RequestSender:
         taken = await self._transport.submit_children(session.id, body)
         if len(taken) < len(ask.submissions):
             message = (
-                f"The server took {len(taken)} of {len(ask.submissions)} submissions of {ask.submissions[0].job!r}."
+                f"The server accepted {len(taken)} of {len(ask.submissions)} submissions of {ask.submissions[0].job!r}."
             )
             raise BadInput(message, "Check that the job exists and accepts these params.", field="job")
         return taken
 
     async def _recall(self, session: WorkerSession, parcel: UUID, item: int) -> dict[str, Raw]:
-        """Return every step that earlier attempts remembered."""
+        """Return the results of all steps that earlier attempts remembered, by name; they are read in pages."""
         found: dict[str, Raw] = {}
         after: str | None = ""
         while after is not None:

@@ -9,12 +9,15 @@ from horae.env import SECOND, Micros
 from horae.model.base.duration import DAY
 from horae.model.executions.job_exceptions import micros_of
 
-LONGEST: Micros = 7 * DAY  # longer times are cut
+LONGEST: Micros = 7 * DAY  # longer delays are shortened to this
 _STATUSES = range(100, 600)
 
 
 def retry_after(headers: Mapping[str, str]) -> Micros | None:
-    """Return the time to wait by the headers of an answer: seconds, or a date compared with the answer's own."""
+    """Return the delay that the headers of an answer request, if any.
+
+    `Retry-After` has a number of seconds, or a date; the delay is the time from the answer's own `Date` to this date.
+    """
     value = headers.get("retry-after", "").strip()
     if value.isdecimal() and len(value) < 12:
         return min(LONGEST, int(value) * SECOND)
@@ -34,10 +37,11 @@ def _date(value: str) -> datetime | None:
 
 
 def status_and_delay(error: BaseException) -> tuple[int | None, Micros | None]:
-    """Return the status and the delay that an exception of the job's code carries.
+    """Return the HTTP status and the retry delay that an exception of the job's code carries; either may be None.
 
-    HTTP libraries put the answer into `response`. `retry_after` on the exception itself, in any form of a span, has
-    precedence. Unexpected attributes are ignored: the failure is the important information.
+    The exceptions of HTTP libraries have the answer as `response`. A `retry_after` of the exception itself, in any form
+    of a span, has precedence over the header of the answer. Attributes of an unexpected form are ignored, because the
+    failure must be reported in any case.
     """
     try:
         wish = getattr(error, "retry_after", None)

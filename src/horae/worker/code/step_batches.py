@@ -1,4 +1,4 @@
-"""Batches of remembered steps: one call for all steps that ended during the previous call."""
+"""Batches of steps to remember: all steps that end while calls are in flight are sent together in the next call."""
 
 import asyncio
 from collections import deque
@@ -11,14 +11,14 @@ from horae.errors import Busy, Conflict, HoraeError, NotFound
 from horae.model.fleet.protocol import MOST_STEPS, Remember, Remembered, Step
 
 IN_FLIGHT = 2  # calls at once
-MOST_BYTES = 1024 * 1024  # of results in one call, unless one alone has more
+MOST_BYTES = 1024 * 1024  # of results in one call; a single larger result is sent alone
 
 Send = Callable[[UUID, Remember], Awaitable[Remembered]]
 Waiting = tuple[UUID, Step, "asyncio.Future[Raw]"]
 
 
 class StepBatcher:
-    """Sends steps to the servers. A caller continues when its own step is stored."""
+    """Sends steps to the servers in batches. Each caller waits until its own step is stored."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -26,7 +26,10 @@ class StepBatcher:
         self._flushes: set[asyncio.Task[None]] = set()
 
     async def remember(self, session: UUID, step: Step) -> Raw:
-        """Store a step and return the result that counts. Raises the server's refusal."""
+        """Store the result of a step and return the stored result: an earlier one, if there is one already.
+
+        Raises the server's error if it refuses the step.
+        """
         stored: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
         self._waiting.append((session, step, stored))
         if len(self._flushes) < IN_FLIGHT:
@@ -36,7 +39,7 @@ class StepBatcher:
         return await stored
 
     async def close(self) -> None:
-        """Cancel everything at once."""
+        """Cancel the calls in flight."""
         for flush in list(self._flushes):
             flush.cancel()
         await asyncio.gather(*self._flushes, return_exceptions=True)
@@ -46,7 +49,7 @@ class StepBatcher:
             await self._call(self._next())
 
     def _next(self) -> list[Waiting]:
-        """Take as many steps of one session as one call may carry."""
+        """Take as many waiting steps of one session as one call may carry."""
         batch = [self._waiting.popleft()]
         size = len(bytes(batch[0][1].result))
         while self._waiting and len(batch) < MOST_STEPS and self._waiting[0][0] == batch[0][0]:
@@ -61,7 +64,7 @@ class StepBatcher:
         try:
             answer = await self._send(batch[0][0], Remember(steps=[step for _, step, _ in batch]))
         except HoraeError as error:
-            if len(batch) == 1 or isinstance(error, Busy | NotFound):  # the error concerns no single step
+            if len(batch) == 1 or isinstance(error, Busy | NotFound):  # no single step is at fault
                 for _, _, stored in batch:
                     _fail(stored, error)
                 return

@@ -1,4 +1,4 @@
-"""`ctx.sync`: the methods of `ctx` for functions that do not await."""
+"""`ctx.sync`: the methods of `ctx` for sync functions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SyncContext:
-    """Methods for sync functions: `ctx.sync.step(...)` and the others wait for the answer."""
+    """The methods of `ctx` for sync functions: each waits for its result and returns it."""
 
     def __init__(self, context: "Context") -> None:
         self._context = context
@@ -44,7 +44,7 @@ class SyncContext:
         return self._run(self._context.restored(default))
 
     def gather(self, *parts: Any, limit: int | None = None) -> Any:
-        """Run steps given as `ctx.step(...)`, or calls without arguments, each in its own thread."""
+        """Run operations such as `ctx.step(...)`, or functions without parameters, concurrently in threads."""
         return self._run(self._context.gather(*parts, limit=limit))
 
     def transaction(self, connection: Any) -> SyncTransaction:

@@ -12,17 +12,20 @@ if TYPE_CHECKING:
 
 
 class AttemptTracer:
-    """Records the attempts of one worker as spans. The parent of an attempt is the submission of its execution."""
+    """Records the attempts of one worker as spans.
+
+    The parent of an attempt's span is the span of the submission of its execution.
+    """
 
     def __init__(self, sink: SpanSink, worker: str) -> None:
         self.sink, self._worker = sink, worker
 
     def header(self, held_slice: HeldSlice, index: int) -> str:
-        """Return the trace header for everything that runs in an attempt."""
+        """Return the `traceparent` header that an attempt passes on: to its function, command or HTTP request."""
         return self._context(held_slice, index)[0].header
 
     def ended(self, session: "WorkerSession", job: str, endings: Sequence[EndedItem]) -> None:
-        """Record ended items; an item that never started is not an attempt."""
+        """Record ended items, except items that never started, which are not attempts."""
         for held_slice, index, started, ended, outcome in endings:
             if started is None or ended is None:
                 continue
@@ -44,7 +47,10 @@ class AttemptTracer:
             )  # fmt: skip
 
     def _context(self, held_slice: HeldSlice, index: int) -> tuple[TraceContext, str | None]:
-        """Return an attempt's own context, and its parent; the attempt of an untraced execution is a root."""
+        """Return the trace context of an attempt, and the id of its parent span.
+
+        The attempt of an execution without a trace has no parent. An unsampled trace gets no span for the attempt.
+        """
         execution = held_slice.execution(index)
         extra = held_slice.extra(index)
         given = read_trace(extra.trace, extra.trace_state)

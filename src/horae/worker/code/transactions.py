@@ -1,8 +1,9 @@
-"""Steps in the user's own database: the result commits with the effect, so the effect happens once.
+"""Steps in the user's own database: the result is committed together with the effect, so the effect happens once.
 
-Works with connections of asyncpg, psycopg (sync and async) and sqlite3, recognised by their class: none of them is
-imported here. The row of the step is written first and locks its key, so a second attempt that runs at the same time
-waits for the first. If the connection is in a transaction already, the step and its row are a part of it (a savepoint).
+Works with connections of asyncpg, psycopg (sync and async) and sqlite3. They are recognised by the module of their
+class, because this module imports none of these libraries. The row of the step is inserted first and locks its key, so
+a second attempt that runs at the same time waits for the first. If the connection is in a transaction already, the step
+and its row become a part of that transaction, as a savepoint.
 """
 
 from collections.abc import Callable, Generator
@@ -35,9 +36,12 @@ DatabaseCalls = Generator[FunctionCall, Any, Any]
 
 
 class Database:
-    """One kind of connection, with its statements and transactions; results are awaited if necessary."""
+    """Runs statements and transactions on a connection of psycopg; subclasses do so for the other libraries.
 
-    mark = "%s"
+    Its methods are generators: they yield the calls, and the caller runs each and awaits its result if necessary.
+    """
+
+    mark = "%s"  # the placeholder of a value in a statement
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
@@ -48,7 +52,7 @@ class Database:
         return (yield FunctionCall(cursor.fetchone)) if cursor.description else None
 
     def begin(self) -> DatabaseCalls:
-        """Begin a transaction, or a savepoint in the present one; return the function that ends it."""
+        """Begin a transaction, or a savepoint in the present one. Return the value to pass to `end` as `leave`."""
         block = self.connection.transaction()
         enter = getattr(block, "__aenter__", None) or block.__enter__
         leave = getattr(block, "__aexit__", None) or block.__exit__
@@ -56,13 +60,13 @@ class Database:
         return leave
 
     def end(self, leave: Any, error: BaseException | None) -> DatabaseCalls:
-        """Commit, or roll back for an error."""
+        """Commit the transaction or savepoint; if there was an error, roll it back."""
         details = (None, None, None) if error is None else (type(error), error, error.__traceback__)
         yield FunctionCall(leave, details)
 
 
 class AsyncpgDatabase(Database):
-    """A connection of asyncpg: `$1` instead of marks, and rows at once."""
+    """A connection of asyncpg: placeholders are numbered (`$1`), and one call returns the first row."""
 
     mark = "$"
 
@@ -71,7 +75,7 @@ class AsyncpgDatabase(Database):
 
 
 class SqliteDatabase(Database):
-    """A connection of SQLite: transactions are statements, and the write lock is taken at the beginning."""
+    """A connection of sqlite3. Transactions begin and end by statements; BEGIN IMMEDIATE takes the write lock."""
 
     mark = "?"
 
@@ -98,12 +102,12 @@ KINDS: dict[str, type[Database]] = {
 
 
 def database_of(connection: Any) -> Database:
-    """Return the calls for a connection. Raises TypeError for a connection of an unknown library."""
+    """Return the `Database` for a connection. Raises TypeError for a connection of an unknown library."""
     for kind in type(connection).__mro__:
         found = KINDS.get(kind.__module__.partition(".")[0])
         if found is not None:
             return found(connection)
-    raise TypeError(f"{type(connection)} is no connection of {', '.join(sorted(KINDS))}")
+    raise TypeError(f"{type(connection)} is not a connection of {', '.join(sorted(KINDS))}")
 
 
 def create_table(connection: Any) -> Script[None]:
@@ -119,7 +123,7 @@ def create_table(connection: Any) -> Script[None]:
 
 
 class Transaction:
-    """`ctx.transaction(connection)`: steps that are remembered in the database of their effects."""
+    """`ctx.transaction(connection)`: steps that are remembered in the same database that they change."""
 
     def __init__(
         self,
@@ -133,7 +137,10 @@ class Transaction:
         self._memo, self._execution, self._attempt, self._pending = memo, str(execution), attempt, pending
 
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> PendingOperation:
-        """Run a function in a transaction that also stores its result; after the commit it is not run again."""
+        """Run a function in a transaction that also stores its result.
+
+        After the commit the function is not run again: the step returns the stored result.
+        """
         key = self._memo.key(check_name(name))
         return self._pending(self._step(key, FunctionCall(function, args, kwargs)), f"transaction().step({name!r})")
 
@@ -155,7 +162,7 @@ class Transaction:
         return msgspec.json.decode(result)
 
     def _claimed(self, place: tuple[str, str], call: FunctionCall) -> Script[str | bytes]:
-        """Return the stored result, or compute it now under the lock of the key."""
+        """Return the stored result; if there is none, run the function while the inserted row locks the key."""
         database = self._database
         if (yield from database.fetch(CLAIM, *place, self._attempt)) is None:
             known = yield from database.fetch(READ, *place)
@@ -168,16 +175,16 @@ class Transaction:
 
 
 class SyncTransaction:
-    """Steps in a user's database for sync functions."""
+    """`ctx.sync.transaction(connection)`: the methods of `Transaction` for sync functions."""
 
-    def __init__(self, behind: Transaction, run: Callable[[PendingOperation], Any]) -> None:
-        self._behind, self._run = behind, run
+    def __init__(self, transaction: Transaction, run: Callable[[PendingOperation], Any]) -> None:
+        self._transaction, self._run = transaction, run
 
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        return self._run(self._behind.step(name, function, *args, **kwargs))
+        return self._run(self._transaction.step(name, function, *args, **kwargs))
 
     def create_table(self) -> None:
-        self._run(self._behind.create_table())
+        self._run(self._transaction.create_table())
 
 
 def _no_table(error: BaseException) -> HoraeError:
@@ -186,6 +193,6 @@ def _no_table(error: BaseException) -> HoraeError:
 
 
 def _marked(text: str, mark: str) -> str:
-    """Return a statement with a database's marks for its values."""
+    """Return a statement with the database's placeholders instead of `{}`; the mark `$` means numbered ones."""
     count = text.count("{}")
     return text.format(*(f"${at + 1}" if mark == "$" else mark for at in range(count)))
