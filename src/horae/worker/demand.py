@@ -1,4 +1,4 @@
-"""The request for work of an exchange: idle slots, and items of short jobs to hold ready."""
+"""Computes the work that an exchange requests: for idle slots, and items of short jobs to hold ready."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -12,13 +12,16 @@ FETCH_PAUSE = 0.5  # seconds without a request for an idle slot after which fetc
 
 
 def free_slots(stock: Stock, asked: Sequence[Exchange]) -> int:
-    """Count the slots that are idle, not needed for ready items, and not requested by an unanswered exchange."""
+    """Count the slots to request work for.
+
+    These are the idle slots, without those that ready items need and those that an unanswered exchange reports as free.
+    """
     ready = sum(_slots_for(stock, backlog) for backlog in stock.backlogs.values())
     return max(0, stock.slots - stock.busy - ready - sum(exchange.free for exchange in asked))
 
 
 def free_room(stock: Stock, asked: Sequence[Exchange]) -> dict[str, int]:
-    """Return the free amount of each other resource, computed like `free_slots`."""
+    """Return the free amount of each other resource, such as memory, computed in the same way as `free_slots`."""
     room = stock.room
     for backlog in stock.backlogs.values():
         if backlog.cost and backlog.ready:
@@ -27,9 +30,10 @@ def free_room(stock: Stock, asked: Sequence[Exchange]) -> dict[str, int]:
 
 
 def fetch_ahead(stock: Stock, asked: Sequence[Exchange]) -> dict[UUID, int]:
-    """Return the number of additional items to request of each short job.
+    """Return the number of items of each short job to request in advance, by job.
 
-    The target is about 100 ms of work on the slots that short jobs can use.
+    Together with the items that are held or requested already, they give the slots that short jobs can use about 100 ms
+    of work. A job that lacks less than an eighth of this is left out.
     """
     held = _held(stock, asked)
     short = sum(len(backlog.chunks) for backlog in stock.backlogs.values() if _is_short(stock, backlog))
@@ -46,7 +50,7 @@ def fetch_ahead(stock: Stock, asked: Sequence[Exchange]) -> dict[UUID, int]:
 
 
 def _held(stock: Stock, asked: Sequence[Exchange]) -> dict[UUID, int]:
-    """Count the items held or requested, for each job worth fetching ahead."""
+    """Count the unstarted items that are held or requested, for each short job."""
     held: dict[UUID, int] = {}
     for backlog in stock.backlogs.values():
         if _is_short(stock, backlog):

@@ -1,7 +1,7 @@
 """The work that a worker holds: granted slices, backlogs of unstarted items, and the chunks that slots work on.
 
-The loop's thread owns all of it. A thread that runs a chunk touches only the chunk's three deques, whose single
-operations are atomic: it takes from the front of `left` while the loop may remove items from it.
+The loop's thread owns all of it. A thread that runs a chunk touches only the chunk's three deques `left`, `at` and
+`done`, whose operations are atomic: the thread takes items from the front of `left`, while the loop may remove items.
 """
 
 from collections import deque
@@ -23,13 +23,13 @@ from horae.worker.secrets import HeldSecrets, ParamsUnavailable, ReceivedSecrets
 
 
 class ItemOutcome(Struct, frozen=True, kw_only=True):
-    """The outcome of an item, if it is more than a result."""
+    """The outcome of an item. A success with nothing but a result is represented by the encoded result instead."""
 
     outcome: OutcomeKind
     error: ReportedFailure | None = None
     exit_code: int | None = None
     result: bytes = b"null"
-    wake_at: Instant | None = None
+    wake_at: Instant | None = None  # if suspended: when to resume at the latest
     waits: tuple[str, ...] = ()  # if suspended: the steps that wait for a signal
 
 
@@ -38,7 +38,7 @@ CANCELLED = ItemOutcome(outcome="cancelled")
 
 
 class StartFence(Protocol):
-    """The monotonic time from which no item may start."""
+    """An object, such as a session, with the monotonic time from which no item may start."""
 
     fence: float
 
@@ -47,7 +47,7 @@ _NO_EXTRA = Extra()
 
 
 class HeldSlice:
-    """A granted slice, held until an answered exchange has carried the last of its outcomes."""
+    """A granted slice, held until the server has answered the exchange with the last of its outcomes."""
 
     __slots__ = ("_extras", "acted", "backlog", "given", "grant", "held_at", "open", "order", "secrets", "traced")
 
@@ -55,18 +55,21 @@ class HeldSlice:
         self.grant = grant
         self.held_at = held_at  # by the monotonic clock
         self.backlog = backlog
-        self.order = number << 16  # slices sort by arrival, and `order + index` sorts items
+        self.order = number << 16  # sorts slices by arrival; `order + index` sorts items
         self.open = grant.hi - grant.lo  # items without an outcome in an answered exchange
-        self.acted: set[tuple[int, str]] = set()  # requests (item, kind) that are done
+        self.acted: set[tuple[int, str]] = set()  # the server's requests (item, kind) that were applied
         self._extras: list[Extra] | None = None
-        self.traced = b'"trace":' in bytes(grant.extras)  # an item probably belongs to a trace
+        self.traced = b'"trace":' in bytes(grant.extras)  # whether an item may belong to a trace
         self.given: ReceivedSecrets | None = None  # the secrets of the job that the server sent
         self.secrets: HeldSecrets | None = None  # all secrets of the job, once its first chunk has started
 
     def provide(self, providers: SecretProviders) -> None:
-        """Look up the job's secrets once. Raises Unavailable when params or a secret are missing."""
+        """Look up the job's secrets, unless this was done before.
+
+        Raises SecretUnavailable if a secret is missing, and its subclass ParamsUnavailable if the params are.
+        """
         if self.grant.problem:
-            raise ParamsUnavailable(f"the params cannot be given: {self.grant.problem}")
+            raise ParamsUnavailable(f"the server could not provide the params: {self.grant.problem}")
         if self.secrets is None and self.given is not None:
             values = providers.hold(self.backlog.references, self.given)
             self.backlog.secrets = self.secrets = reuse_secrets(values, self.backlog.secrets)
@@ -95,7 +98,7 @@ EndedItem = tuple[HeldSlice, int, float | None, float | None, bytes | ItemOutcom
 
 
 class JobBacklog:
-    """Unstarted items of one version of a job."""
+    """The unstarted items of one version of a job, and the chunks that run its items."""
 
     __slots__ = (
         *("chunks", "cost", "is_sensitive", "job", "plan", "problem", "ready", "references", "secrets", "spec"),
@@ -106,16 +109,16 @@ class JobBacklog:
         self.job = job
         self.version = version
         self.spec = spec
-        self.cost = spec.cost if spec is not None else PLAIN  # of each chunk, since its items run one after another
+        self.cost = spec.cost if spec is not None else PLAIN  # of each chunk: items run in sequence
         self.problem = problem  # the reason why there is no spec
         self.references = spec.references if spec is not None else ()  # to secrets
         self.is_sensitive = spec is not None and spec.sensitive
         self.secrets: HeldSecrets | None = None  # those of the latest slice
-        self.ready: deque[Item] = deque()
-        self.chunks: dict[Chunk, None] = {}  # in execution, in the order they were taken
+        self.ready: deque[Item] = deque()  # items that are in no chunk
+        self.chunks: dict[Chunk, None] = {}  # chunks that slots work on, in the order they were taken
         self.spread: dict[Chunk, None] = {}  # the chunks of more than one item
-        self.used_at = 0.0
-        self.plan: Any = None  # compiled from the spec by the loop
+        self.used_at = 0.0  # by the monotonic clock
+        self.plan: Any = None  # the `PreparedJob` that the loop makes from the spec
 
     @property
     def start_within(self) -> float | None:
@@ -141,7 +144,7 @@ class Chunk:
         self.fence = fence
         self.backlog = backlog
         self.size = len(items)
-        self.left = items  # unstarted: the slot takes from the front, the loop from anywhere
+        self.left = items  # unstarted items: the slot takes from the front, the loop from anywhere
         self.at: deque[StartedItem] = deque()  # the running item; the thread that removes it decides its outcome
         self.done: deque[EndedItem] = deque()  # ended and not collected yet
         self.run: Any = None  # owned by the runner

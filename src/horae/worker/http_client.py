@@ -1,7 +1,7 @@
 """A minimal HTTP/1.1 client for exchanges: connections are reused, bodies are read whole.
 
-A request with 60 KB up and 40 KB down took 0.18 ms of CPU, with httpx2 0.93 ms (single runs, 2 cores). The difference
-counts at some hundred exchanges per second.
+A request with 60 KB up and 40 KB down took 0.18 ms of CPU time, and 0.93 ms with httpx2 (single runs, 2 cores). The
+difference matters at several hundred exchanges per second.
 """
 
 import asyncio
@@ -37,9 +37,9 @@ class ClientConnection(asyncio.Protocol):
         self._drained: asyncio.Future[None] | None = None  # while the server does not read what is written
 
     async def request(self, request: bytes, more: Pieces | None = None) -> ClientResponse:
-        """Send a request and read its answer; the rest of a long body follows in pieces.
+        """Send a request and read its answer. The pieces in `more`, if any, are sent after `request` as a long body.
 
-        A server that refuses such a body answers before it has read all of it.
+        A server that refuses the body may answer before it has read all of it. Then no more pieces are sent.
         """
         assert self._transport is not None
         self._parser = httptools.HttpResponseParser(self)
@@ -60,7 +60,7 @@ class ClientConnection(asyncio.Protocol):
         assert self._transport is not None
         async for piece in more:
             if answer.done():
-                self._transport.close()  # the rest of the announced body is not sent
+                self._transport.close()  # the server still expects the pieces that are not sent
                 return
             self._transport.write(piece)
             if self._drained is not None:
@@ -72,7 +72,7 @@ class ClientConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    # asyncio's side
+    # Called by asyncio
 
     def pause_writing(self) -> None:
         self._drained = asyncio.get_running_loop().create_future()
@@ -99,7 +99,7 @@ class ClientConnection(asyncio.Protocol):
         self.resume_writing()
         self._fail(ConnectionError(str(error) if error else "the server closed the connection"))
 
-    # the parser's side
+    # Called by the parser
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
@@ -138,7 +138,7 @@ class ServerConnections:
     async def request(self, method: str, path: str, body: bytes, key: str, timeout: float) -> ClientResponse:
         """Send one request. Raises OSError or TimeoutError when no answer arrives.
 
-        The server may have closed an idle connection meanwhile: then another connection is tried.
+        If the server has closed a connection while it was idle, the request is sent on another connection.
         """
         request = self._request(method, path, body, key)
         async with asyncio.timeout(timeout):
@@ -152,7 +152,10 @@ class ServerConnections:
             return await self._over(await self._connect(), request)
 
     async def upload(self, path: str, pieces: Pieces, size: int, kind: str, key: str, timeout: float) -> ClientResponse:
-        """Send a request with a long body on its own connection: it cannot be sent twice."""
+        """Send a request with a long body on a new connection.
+
+        The server may have closed an idle connection, and the pieces cannot be sent a second time.
+        """
         head = self._head("PUT", path, key, kind, size)
         async with asyncio.timeout(timeout):
             connection = await self._connect()

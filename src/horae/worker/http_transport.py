@@ -39,11 +39,11 @@ from horae.worker.code.artifacts import read_pieces
 from horae.worker.code.execution_requests import ArtifactReceipt, ChildReceipt, UploadArtifact
 from horae.worker.http_client import ClientResponse, ServerConnections
 
-SLACK = 3.0  # seconds beyond what the server was allowed to wait
+SLACK = 3.0  # seconds that an answer may take beyond the time for which the server may hold it back
 CALL_TIMEOUT = 15.0
-AWAY = 60.0  # seconds with discovered servers before the configured servers are tried again
+AWAY = 60.0  # seconds with announced servers before the configured servers are tried again
 MISDIRECTED = 421
-SLOWEST = 100_000  # bytes per second: the slowest upload of a file that does not time out
+SLOWEST = 100_000  # bytes per second: a file that is uploaded at least this fast does not time out
 _ROOT = "/api/v1/sessions"
 _BY_STATUS: dict[int, type[HoraeError]] = {
     400: BadInput,
@@ -63,11 +63,12 @@ class _Page(Struct):
 
 
 class HttpTransport:
-    """A connection to one server, which changes to another known server, chosen at random, when that one fails.
+    """Sends the calls of a worker to one server. When this server fails, it changes to another known server.
 
-    So the workers of a dead server spread over the remaining servers, and no server is tried twice before all were
-    tried. Configured servers are preferred to servers that another server announced: a configured balancer is bypassed
-    only while it does not answer. After a while with announced servers, the configured servers are tried again.
+    The other server is chosen at random, so that the workers of a failed server spread over the remaining servers. No
+    server is tried twice before all were tried. Configured servers are preferred to announced servers, which are known
+    only from a server's answer: a configured load balancer is bypassed only while it does not answer. After a while
+    with announced servers, the configured servers are tried again.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class HttpTransport:
         self._rng, self._clock = rng, clock or SystemClock()
         self._installation = ""
         self._home_at: float | None = None  # when the configured servers are tried again
-        self._failed: set[ServerConnections] = set()  # since the last answer
+        self._failed: set[ServerConnections] = set()  # servers that failed since the last answer
         self._key = key
         self._lines: list[ServerConnections] = []
         self._at = 0
@@ -96,7 +97,7 @@ class HttpTransport:
 
     @property
     def servers(self) -> list[str]:
-        """Return the URLs of every known server, the current server first."""
+        """Return the URLs of all known servers, the current server first."""
         return [line.url for line in self._lines[self._at :] + self._lines[: self._at]]
 
     async def register(self, body: Register) -> Registered:
@@ -196,7 +197,7 @@ class HttpTransport:
         self._home_at = self._clock.monotonic() + AWAY if away else None
 
     def _go_home(self) -> None:
-        """Return to a configured server after a while with announced servers."""
+        """Change back to a configured server after a while with announced servers."""
         if self._home_at is not None and self._clock.monotonic() >= self._home_at:
             self._failed -= self._named
             self._home_at = None
@@ -240,5 +241,5 @@ def _read(reply: ClientResponse, kind: type[T]) -> T:
         return msgspec.json.decode(reply.body, type=kind)
     except msgspec.MsgspecError as error:
         raise HoraeError(
-            f"The server's answer cannot be read: {error}.", "Do worker and server have the same version?"
+            f"The server's answer cannot be read: {error}.", "Check that worker and server have the same version."
         ) from None

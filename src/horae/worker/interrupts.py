@@ -1,4 +1,4 @@
-"""Requests of servers about single items: end an unstarted item, or have its runner interrupt it."""
+"""Requests of servers to stop single items: an unstarted item is ended, a running item is interrupted by its runner."""
 
 from typing import Literal
 
@@ -29,7 +29,7 @@ _UNSTARTED: dict[str, ItemOutcome] = {
     "heartbeatTimeout": TIMED_OUT["start"],
     "totalTimeout": TIMED_OUT["total"],
 }
-# No start timeout: these items have started.
+# By the kind of the request. A start timeout is missing, because these items have started.
 _BEGUN: dict[str, InterruptKind] = {
     "cancel": "cancel",
     "preempt": "preempt",
@@ -40,9 +40,10 @@ _BEGUN: dict[str, InterruptKind] = {
 
 
 def apply_request(request: Request, stock: Stock, outbox: Outbox) -> Interrupt | None:
-    """Apply a request to an item once, and end the item if it is unstarted.
+    """Apply a request to an item, unless it was applied before: end the item if it is unstarted.
 
-    A request whose item is not found does nothing; the server repeats it.
+    Return the interruption that the runner must apply if the item runs. A request whose item is not found has no
+    effect; the server repeats it.
     """
     held_slice = stock.slice_of(request.parcel, request.item, request.attempt)
     mark = (request.item, request.kind)

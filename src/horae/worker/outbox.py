@@ -14,8 +14,8 @@ from horae.model.fleet.protocol import MAX_EXCHANGE, LogLines, Outcome, Progress
 from horae.worker.holding import EndedItem, Item, ItemOutcome
 from horae.worker.logs.log_queue import Key, LogQueue
 
-OUTCOME_BYTES = 260  # of JSON around an outcome
-ITEM_BYTES = 40  # of JSON per item: two times and commas
+OUTCOME_BYTES = 260  # bytes of JSON around an outcome
+ITEM_BYTES = 40  # bytes of JSON per item: two times and commas
 
 
 def key_of(item: Item) -> Key:
@@ -37,19 +37,26 @@ class ExchangeLoad(Struct):
 
 
 class Outbox:
-    """The buffers of a session. `offset` converts a monotonic time to the server's time."""
+    """The data of a session that waits to be sent.
+
+    `offset` is the server's time less the monotonic time of this worker.
+    """
 
     def __init__(self) -> None:
         self.offset: Micros = 0
         self._endings: deque[EndedItem] = deque()
-        self._outcomes: deque[Outcome] = deque()  # from a refused exchange that was too large
+        self._outcomes: deque[Outcome] = deque()  # taken back from refused exchanges
         self._started: list[Started] = []
         self._progress: dict[Key, Progress] = {}
         self.logs = LogQueue()
 
     @property
     def has_outcomes(self) -> bool:
-        """Return whether an outcome can be sent: none overtakes log lines in flight."""
+        """Return whether an outcome can be sent now.
+
+        An outcome must wait while an unanswered exchange carries log lines of its attempt, so that it does not arrive
+        before them.
+        """
         if not (self._outcomes or self._endings) or not self.logs:
             return bool(self._outcomes or self._endings)
         under_way = self.logs.is_in_flight
@@ -59,7 +66,7 @@ class Outbox:
 
     @property
     def has_news(self) -> bool:
-        """Return whether data waits that may be delayed a moment to be sent with other data."""
+        """Return whether log lines, progress or starts wait. They may be delayed a little, to be sent together."""
         return bool(self.logs.has_news or self._progress or self._started)
 
     def __bool__(self) -> bool:
@@ -75,13 +82,16 @@ class Outbox:
         self._started.append(started)
 
     def progress(self, progress: Progress) -> None:
-        """Keep the newest progress of an item only. A message without a percentage is a sign of life."""
+        """Keep only the newest progress of each item. A report without a percentage is only a sign of life."""
         key = progress.parcel, progress.item, progress.attempt
         if progress.percent is not None or key not in self._progress:
             self._progress[key] = progress
 
     def give_back(self, sent: ExchangeLoad, keep: ExchangeLoad, back: ExchangeLoad) -> None:
-        """Take back data of an exchange `sent` that was refused unread: `keep` is sent instead, `back` later."""
+        """Take back data of an exchange that was refused unread.
+
+        `sent` is the data of the exchange, `keep` the part that is sent in its place, `back` the part to send later.
+        """
         self._outcomes.extendleft(reversed(back.outcomes))
         self._started[:0] = back.started
         for progress in back.progress:
@@ -93,9 +103,10 @@ class Outbox:
         self.logs.give_back(back.logs)
 
     def load(self) -> ExchangeLoad:
-        """Take out the data that fits into one exchange.
+        """Take out the data for one exchange: all starts and progress, and the log lines and outcomes that fit.
 
-        It holds log lines, and outcomes of items without further log lines, but at least one outcome.
+        An outcome is taken only if no log lines of its item are left for later exchanges. At least one such outcome is
+        taken, whatever its size.
         """
         logs, size = self.logs.take()
         riding = {
@@ -115,9 +126,9 @@ class Outbox:
         self.logs.clear()
 
     def _take_outcomes(self, room: int, riding: Container[Key]) -> Iterator[Outcome]:
-        """Yield outcomes in as few ranges as possible; an outcome larger than the room is sent alone.
+        """Yield outcomes in as few ranges as possible. An outcome larger than `room` bytes is the only one.
 
-        All remaining lines of the items in `riding` are in the same exchange.
+        `riding` are the items whose last log lines are in the same exchange.
         """
         first = True
         later: list[Outcome] = []
@@ -133,7 +144,7 @@ class Outbox:
         self._outcomes.extend(later)
 
     def _take_endings(self, room: int, first: bool, riding: Container[Key]) -> list[EndedItem]:
-        """Take out the ended items that fit, in order. Items with unsent or unconfirmed log lines come later."""
+        """Take out the ended items that fit, in order. Items with unsent or unconfirmed log lines are put back."""
         taken: list[EndedItem] = []
         later: list[EndedItem] = []
         last: EndedItem | None = None
@@ -156,7 +167,10 @@ class Outbox:
 
 
 def pack(endings: list[EndedItem], offset: Micros) -> Iterator[Outcome]:
-    """Put endings, sorted by place, into as few outcomes as possible: neighbours with equal outcomes share one."""
+    """Combine ended items, sorted by slice and index, into as few outcomes as possible.
+
+    Neighbours with equal outcomes share one outcome.
+    """
     first = 0
     for i in range(1, len(endings) + 1):
         if i == len(endings) or not _neighbours(endings[i - 1], endings[i]):
@@ -209,13 +223,13 @@ def _keys(outcome: Outcome) -> Iterator[Key]:
 
 
 def _weight(outcome: Outcome) -> int:
-    """Return the bytes of an outcome that was given back."""
+    """Return the approximate size of an encoded outcome in bytes."""
     results = sum(map(len, map(bytes, outcome.results)))
     return OUTCOME_BYTES + (outcome.hi - outcome.lo) * ITEM_BYTES + results + _text(outcome.error)
 
 
 def _size(result: bytes | ItemOutcome) -> int:
-    """Return the bytes of an ended item, without the parts that a range shares."""
+    """Return the bytes that an ended item adds to an outcome, without the parts that all items of it share."""
     if isinstance(result, bytes):
         return len(result) + ITEM_BYTES
     return ITEM_BYTES + len(result.result) + _text(result.error)

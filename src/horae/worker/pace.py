@@ -6,12 +6,12 @@ from uuid import UUID
 from horae.env import SECOND, Micros
 from horae.model.definitions.job import Spec
 
-CHUNK_SECONDS = 0.006  # of work for each switch to a thread
-AHEAD_SECONDS = 0.1  # of work held ready for every slot
+CHUNK_SECONDS = 0.006  # seconds of work in a chunk, so that the switch to a thread is worth its cost
+AHEAD_SECONDS = 0.1  # seconds of work that is held ready for every slot
 MAX_CHUNK = 1024
-MAX_AHEAD = 4096  # items beyond idle slots, held and requested
-TINY = 100e-6  # shorter than a thread switch: more threads would only compete for the interpreter
-MOST_JOBS = 10_000  # with remembered durations
+MAX_AHEAD = 4096  # items that are held or requested in addition to those for idle slots
+TINY = 100e-6  # seconds; shorter than a thread switch: more threads would only compete for the interpreter
+MOST_JOBS = 10_000  # jobs whose durations are remembered
 LONG_TIMEOUT: Micros = 10 * SECOND
 
 
@@ -22,7 +22,7 @@ class DurationEstimates:
         self._seconds: dict[UUID, float] = {}
 
     def note(self, job: UUID, count: int, seconds: float) -> None:
-        """Remember the total duration of this many executions that ran one after another."""
+        """Update a job's estimate by the total duration of `count` executions that ran one after another."""
         mean = seconds / count
         known = self._seconds.get(job)
         if known is None:
@@ -31,7 +31,7 @@ class DurationEstimates:
             self._seconds[job] = known + (mean - known) * (0.5 if mean > known else 0.3)
 
     def note_running(self, job: UUID, seconds: float) -> None:
-        """Remember that an execution has already run this long: the job is no longer short."""
+        """Raise a job's estimate to the time that an execution has already run: the job no longer counts as short."""
         if seconds > self._seconds.get(job, 0.0):
             self._remember(job, seconds)
 
@@ -73,10 +73,10 @@ class DurationEstimates:
 
 
 def may_fetch_ahead(spec: Spec) -> bool:
-    """Return whether items of a job may be held beyond idle slots once they are known to be short.
+    """Return whether items of a job may be held ready for busy slots, once the job is known to be short.
 
-    Not executions that cost more than a slot: they are granted to a worker that has room. Not spread executions: they
-    are granted to the worker whose turn it is.
+    Executions that use more than a slot may not, because they are granted to a worker that has room at that moment.
+    Executions with `spread` may not, because they are granted to the worker whose turn it is.
     """
     if spec.delivery == "at-most-once" or spec.cost or spec.spread:
         return False

@@ -23,7 +23,7 @@ from horae.worker.holding import HeldSlice, ItemOutcome, JobBacklog
 from horae.worker.settings import JobFunction, Registry
 
 Kind = Literal["thread", "async", "process", "command", "http", "broken"]
-SOON = 0.25  # seconds
+SOON = 0.25  # seconds; the longest `look_after`
 
 _params = msgspec.json.Decoder(dict[str, Any] | None)
 
@@ -37,9 +37,9 @@ class PreparedJob:
         self.once = spec.delivery == "at-most-once"
         self.is_watched = _watched(spec)
         spans = [span / SECOND for span in (spec.timeout, spec.timeouts.heartbeat) if span is not None]
-        self.look_after = min([SOON, *spans])  # seconds after which to check a slot between two items
+        self.look_after = min([SOON, *spans])  # seconds until the next check of time limits, if no item runs
         self.defaults = Raw(msgspec.json.encode(spec.params))
-        self.problem: ItemOutcome | None = None  # the outcome of all items, if none can run
+        self.problem: ItemOutcome | None = None  # the outcome of all items, if the job cannot run here
         self.function: Callable[..., Any] = lambda: None
         self.bind: Bind = lambda item, ctx: ((), {})
         self.wants_context = False
@@ -99,7 +99,7 @@ def plan_for(backlog: JobBacklog, registry: Registry) -> PreparedJob:
     """Prepare a job; a problem becomes the outcome of its items."""
     if backlog.spec is None:
         plan = PreparedJob(Spec(name="", task=PythonTask(function="")))
-        message = f"{backlog.problem}. Upgrade this worker, or send the job elsewhere."
+        message = f"{backlog.problem}. Upgrade this worker, or send the job to other workers."
         plan.problem = failed("BadDefinition", message, kind="platform")
         return plan
     plan = PreparedJob(backlog.spec)

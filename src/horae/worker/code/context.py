@@ -325,7 +325,7 @@ class Context:
     def _many(self, job: Any, items: Sequence[Mapping[str, Any]], how: dict[str, Any]) -> SubmitExecutions:
         name = getattr(job, "name", job)
         if any(is_submission(item, name) for item in items):
-            message = 'items are params; give options for all items as keywords: submit_many(job, [{"a": 1}], tags={})'
+            message = 'items are params; give options as keywords: submit_many(job, [{"a": 1}], tags={...})'
             raise TypeError(message)
         return self._submissions(job, items, how)
 

@@ -1,7 +1,7 @@
-"""Capture of Python's log records that are made during an execution, for its log.
+"""Captures Python's log records that are made during an execution, and adds them to the execution's log.
 
-Printed text belongs to the execution's log, too, if its function runs in its own process. In a thread or on the loop,
-printed text is the worker's own output, because everything that the worker runs shares it.
+Text that a function prints is added to the log, too, if the function runs in a child process. Text that is printed in a
+thread or on the loop goes to the worker's own output, because all executions in the worker's process share this output.
 """
 
 import logging
@@ -9,15 +9,18 @@ import logging
 from horae.model.base.trace import trace_id_of
 from horae.worker.code.context import Context, current_or_none
 
-WHOSE = "horae"  # attribute of a record with its execution, for other handlers
+RECORD_ATTRIBUTE = "horae"  # added to a log record made during an execution; tells other handlers the execution
 
 
 class LogCapture(logging.Handler):
-    """Sends a record to the execution that made it; records outside of executions are handled as usual."""
+    """Adds a record to the log of the execution that made it; records made outside of executions are handled as usual.
 
-    def __init__(self, former: int) -> None:
+    `root_level` is the level of the root logger before the capture.
+    """
+
+    def __init__(self, root_level: int) -> None:
         super().__init__()
-        self.former = former  # the root logger's own level
+        self.root_level = root_level
 
     def emit(self, record: logging.LogRecord) -> None:
         context = current_or_none()
@@ -25,7 +28,7 @@ class LogCapture(logging.Handler):
             if context._secrets:
                 self._cover(record, context)
             context._port.log("log", self.format(record))
-            setattr(record, WHOSE, _whose(context))
+            setattr(record, RECORD_ATTRIBUTE, _identity(context))
         elif logging.lastResort and record.levelno >= logging.WARNING and self._is_alone():
             logging.lastResort.handle(record)
 
@@ -43,7 +46,7 @@ class LogCapture(logging.Handler):
         return all(isinstance(handler, LogCapture) for handler in logging.getLogger().handlers)
 
 
-def _whose(context: Context) -> dict[str, str | int]:
+def _identity(context: Context) -> dict[str, str | int]:
     fields: dict[str, str | int] = {
         "execution": str(context.execution_id),
         "job": context.job,
@@ -54,7 +57,10 @@ def _whose(context: Context) -> dict[str, str | int]:
 
 
 def install() -> None:
-    """Begin to capture; INFO and above unless the application has set its own level. A second call does nothing."""
+    """Begin to capture records of level INFO and above, or of the level that the application has set.
+
+    A second call does nothing.
+    """
     root = logging.getLogger()
     if any(isinstance(handler, LogCapture) for handler in root.handlers):
         return
@@ -63,7 +69,7 @@ def install() -> None:
     if root.level == logging.WARNING and not root.handlers:
         root.setLevel(logging.INFO)
     root.addHandler(capture)
-    root.handlers.insert(0, root.handlers.pop())  # before other handlers
+    root.handlers.insert(0, root.handlers.pop())  # before other handlers, so that these get masked records
 
 
 def uninstall() -> None:
@@ -71,4 +77,4 @@ def uninstall() -> None:
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler, LogCapture)]:
         root.removeHandler(handler)
-        root.setLevel(handler.former)
+        root.setLevel(handler.root_level)

@@ -12,15 +12,15 @@ from horae.worker.logs.log_queue import BACKLOG
 from horae.worker.runners.base import RunnerHost
 from horae.worker.session import WorkerSession
 
-READ = 64 * 1024
-LAST = 3
-PAUSE = 0.05
+READ = 64 * 1024  # bytes
+LAST = 3  # last lines of an output that error messages quote
+PAUSE = 0.05  # seconds until an output is read again if the server does not keep up
 SHOWN_AFTER = 0.3  # seconds that a line waits for its end before it is shown unfinished
 MOST_SHOWN = 2000  # characters of an unfinished line
 
 
 class OutputMeter:
-    """Counts the bytes written to several outputs, and reports once that the limit is exceeded."""
+    """Counts the bytes that are written to its outputs, and calls `too_much` once when they are more than `most`."""
 
     def __init__(self, most: int, too_much: Callable[[], object]) -> None:
         self._most = most
@@ -39,7 +39,10 @@ class OutputMeter:
 
 
 class Output:
-    """One pipe from a child. `writer` is the child's end: pass it on, then close it with `close_writer`."""
+    """A pipe from a child process to the log of the execution that it runs.
+
+    `writer` is the child's end of the pipe: pass it to the child, then close it by `close_writer`.
+    """
 
     def __init__(self, host: RunnerHost, session: WorkerSession, stream: LogStream) -> None:
         self._host = host
@@ -49,7 +52,7 @@ class Output:
         self._covering: RedactingStream | None = None  # masks secrets, before lines are split
         self._partial = b""
         self._is_cut = False  # whether the rest of a line that was too long is still to come
-        self._ends = 0  # ends of lines, so far
+        self._ends = 0  # number of reads, so far, that finished a line
         self._looks = False  # whether a check of the unfinished line is scheduled
         self._shown: bytes | None = None
         self._reader, self.writer = os.pipe()
@@ -60,7 +63,7 @@ class Output:
         self.meter: OutputMeter | None = None
 
     def assign(self, session: WorkerSession, journal: AttemptLog | None) -> None:
-        """Send lines to this execution's log from now on; with None they are dropped."""
+        """From now on, add lines to this execution's log; with None, drop them."""
         self.drain()
         self._session, self._journal, self._is_cut = session, journal, False
         redactor = None if journal is None else journal.redactor
@@ -97,7 +100,7 @@ class Output:
             self._reader = -1
 
     def _readable(self) -> None:
-        """Read a little; if the server answers but is behind, let the child wait."""
+        """Read once. If the server answers but does not keep up with the log lines, pause, so that the child waits."""
         if self._session.outbox.logs.bytes > BACKLOG and self._session.fence > self._host.env.clock.monotonic():
             self._loop.remove_reader(self._reader)
             self._host.after(PAUSE, self._resume)
@@ -172,12 +175,12 @@ class Output:
 
 
 def visible_text(line: bytes) -> bytes:
-    """Return the text that a terminal would show of a line: the text after a carriage return replaces the line."""
+    """Return the text of a line that a terminal would show: text after a carriage return replaces the text before."""
     return line.rstrip(b"\r").rpartition(b"\r")[2]
 
 
 def unfinished_part(partial: bytes) -> bytes:
-    """Return the needed part of an unfinished line."""
+    """Return the visible text of an unfinished line. A carriage return at its end stays: a line feed may follow."""
     return visible_text(partial) + (b"\r" if partial.endswith(b"\r") else b"")
 
 

@@ -1,7 +1,7 @@
 """A queue of log lines to be sent, which makes writers wait when it is too long.
 
-The lines of an attempt are sent in order, by one exchange at a time: two exchanges could overtake each other, and a
-reader who follows the log would never see the earlier lines.
+The lines of an attempt are sent in order, and only one unanswered exchange at a time carries some of them: of two
+exchanges, the later could arrive first, and then a reader who follows the log would never see the earlier lines.
 """
 
 from collections import deque
@@ -15,13 +15,13 @@ from horae.model.fleet.protocol import LogLines, LogStream
 Key = tuple[UUID, int, int]  # parcel, item, attempt
 Line = tuple[Instant, LogStream, str]  # at, stream, text
 
-LINE_BYTES = 40  # of JSON around a line
-LINES_BYTES = 120  # of JSON around the lines of an attempt
-MAX_LOG_BYTES = 384 * 1024  # of log lines in one exchange
-MIN_SHARE = 16 * 1024
+LINE_BYTES = 40  # bytes of JSON around a line
+LINES_BYTES = 120  # bytes of JSON around the lines of an attempt
+MAX_LOG_BYTES = 384 * 1024  # bytes of log lines in one exchange
+MIN_SHARE = 16 * 1024  # bytes of an exchange that an attempt may use, however many attempts have lines
 BACKLOG = 4 * 1024 * 1024  # bytes that wait for the server; above it, writers wait
 NOTHING: tuple[int, None] = (0, None)
-LOW = BACKLOG * 3 // 4  # below it, writers continue
+LOW = BACKLOG * 3 // 4  # bytes that wait for the server; below it, writers continue
 
 
 class Lines:
@@ -33,11 +33,11 @@ class Lines:
         self.seq = seq  # number of the first line
         self.size = 0
         self.lines: deque[Line] = deque()
-        self.left_out: tuple[int, int] | None = None
+        self.left_out: tuple[int, int] | None = None  # lines and bytes that were dropped before these lines
 
 
 class LogQueue:
-    """The log lines of a session. Other threads use only `room` and `tails`."""
+    """The log lines of a session. Threads other than the session's use only `room`, `tails`, `bytes` and `may_wait`."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -52,7 +52,7 @@ class LogQueue:
 
     @property
     def may_wait(self) -> bool:
-        """Return whether the calling thread can wait for room: the session's own thread would wait for ever."""
+        """Return whether the calling thread can wait for room. Only the session's own thread cannot: it makes room."""
         return get_ident() != self._thread
 
     @property
@@ -80,7 +80,10 @@ class LogQueue:
         return key in self._lines or key in self._sending
 
     def add(self, key: Key, seq: int, added: Sequence[Line]) -> None:
-        """Add lines; the numbers of one attempt are in order, without gaps. Unfinished lines must be shown again."""
+        """Add lines of an attempt. `seq` is the number of the first; the numbers of an attempt have no gaps.
+
+        The attempt's unfinished lines must be shown again, because they come after the added lines.
+        """
         self._unfinished.pop(key, None)
         lines = self._lines.get(key)
         if lines is None:
@@ -95,23 +98,23 @@ class LogQueue:
             self.room.clear()
 
     def show(self, key: Key, seq: int, unfinished: list[Line]) -> None:
-        """Show unfinished lines, behind all added lines."""
+        """Show unfinished lines of an attempt, after all lines that were added."""
         self._unfinished[key] = (seq, unfinished)
 
     def leave_out(self, key: Key, lines: int, size: int) -> None:
-        """Send the count of dropped lines with the lines that wait."""
+        """Send the number and the bytes of dropped lines together with the attempt's waiting lines."""
         self._lines[key].left_out = (lines, size)
 
     def finish(self, keys: Iterable[Key]) -> None:
-        """Add the lines that were held back of these ended attempts."""
+        """Add the lines that these attempts held back until their end: the attempts have ended."""
         for key in keys:
             if (tail := self.tails.pop(key, None)) is not None:
                 tail()
 
     def take(self) -> tuple[list[LogLines], int]:
-        """Take lines of every attempt in turn, and return them with their size in bytes.
+        """Take out the lines for an exchange, and return them with their size in bytes.
 
-        So a noisy attempt does not silence the others.
+        Each attempt gets a share of the exchange, so that an attempt with many lines does not hold up other attempts.
         """
         sent: list[LogLines] = []
         room = MAX_LOG_BYTES
@@ -143,7 +146,7 @@ class LogQueue:
         return sent, MAX_LOG_BYTES - room
 
     def _take_unfinished(self) -> Iterator[LogLines]:
-        """Take unfinished lines of attempts without other waiting lines."""
+        """Take out the unfinished lines of attempts that have no finished lines waiting."""
         for key in [key for key in self._unfinished if key not in self._sending and key not in self._lines]:
             seq, unfinished = self._unfinished.pop(key)
             self._sending.add(key)
@@ -155,7 +158,7 @@ class LogQueue:
             self.room.set()
 
     def confirm(self, sent: Iterable[LogLines]) -> None:
-        """Release attempts whose exchange was answered, or will not be sent again."""
+        """Allow attempts to send their next lines: the exchange with these lines was answered or is given up."""
         for lines in sent:
             key = lines.parcel, lines.item, lines.attempt
             if key in self._sending:
@@ -164,7 +167,7 @@ class LogQueue:
                     self._ready += self._lines[key].size
 
     def give_back(self, sent: Iterable[LogLines]) -> None:
-        """Take lines back, before all others, from an exchange that a server refused unread."""
+        """Put lines of an exchange that a server refused unread back, before the waiting lines of their attempts."""
         for given in sent:
             key = given.parcel, given.item, given.attempt
             lines = self._lines.setdefault(key, Lines(given.seq))
@@ -186,7 +189,7 @@ def _size(lines: Sequence[Line]) -> int:
 
 
 def _first(lines: deque[Line], room: int) -> tuple[list[Line], int]:
-    """Take out as many first lines as fit, but at least one; return them with their size."""
+    """Take out as many lines from the front as fit into `room` bytes, but at least one; return them with their size."""
     taken: list[Line] = []
     size = 0
     while lines and size < room:

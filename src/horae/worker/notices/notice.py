@@ -1,8 +1,8 @@
-"""Termination notices of clouds, files and people: they announce the end of a machine.
+"""Termination notices: texts by which a cloud, a script or a user announces that this machine will be taken away.
 
-Reading a notice is pure. Formats: EC2's `spot/instance-action` ({"action", "time"}) and `spot/termination-time`,
-Google's `instance/preempted` (TRUE) and `maintenance-event`, Azure's `scheduledevents`, and a bare RFC 3339 time. An
-empty file is a notice too: `touch` is enough for a script.
+This module only interprets the text; `notice_watch` fetches it. Formats: EC2's `spot/instance-action` ({"action",
+"time"}) and `spot/termination-time`, Google's `instance/preempted` (TRUE) and `maintenance-event`, Azure's
+`scheduledevents`, and a bare RFC 3339 time. An empty file is a notice, too, so that a script only needs `touch`.
 """
 
 from datetime import UTC
@@ -21,11 +21,11 @@ WELL_KNOWN = {
     "gcp": "http://metadata.google.internal/computeMetadata/v1/instance/preempted",
     "azure": "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01",
 }
-PARTING: Micros = 1 * SECOND  # at the end of a notice, reserved for the last messages to the server
+PARTING: Micros = 1 * SECOND  # before the announced end, reserved for the last messages to the server
 _NO = frozenset({"", "false", "none", "no", "0", "migrate_on_host_maintenance"})
 _YES = frozenset({"true", "yes", "1", "terminate_on_host_maintenance"})
-_UNDERSTOOD = 'Write the instant in RFC 3339, "true", "false", or what EC2, Google or Azure answer.'
-_LEAVING = frozenset({"preempt", "terminate", "reboot", "redeploy"})  # of Azure's events; a freeze passes
+_UNDERSTOOD = 'Write an instant in RFC 3339, "true", "false", or a notice in the format of EC2, Google or Azure.'
+_LEAVING = frozenset({"preempt", "terminate", "reboot", "redeploy"})  # Azure's events that end a machine
 
 
 class TerminationNotice(Struct, frozen=True):
@@ -58,13 +58,16 @@ def _read_document(text: str, machine: str) -> TerminationNotice | None:
         return _soonest(document["Events"], machine)
     if "time" in document:
         return TerminationNotice(_instant(document["time"]))
-    if "action" in document or "noticeTime" in document:  # EC2's recommendation to leave does not say when
+    if "action" in document or "noticeTime" in document:  # EC2's rebalance recommendation has no time of the end
         return TerminationNotice()
-    raise BadInput(f"{text[:60]!r} is no notice.", _UNDERSTOOD)
+    raise BadInput(f"{text[:60]!r} is not a termination notice.", _UNDERSTOOD)
 
 
 def _soonest(events: Any, machine: str) -> TerminationNotice | None:
-    """Return the first of Azure's events that takes this machine away."""
+    """Return a notice for Azure's events that end this machine, with their earliest time.
+
+    The notice has no time if one of these events has none.
+    """
     ours = [event for event in events if isinstance(event, dict) and _is_ours(event, machine)]
     times = [_instant(event["NotBefore"]) if event.get("NotBefore") else None for event in ours]
     known = [at for at in times if at is not None]
@@ -87,7 +90,7 @@ def _instant(value: Any) -> Instant:
     try:
         at = parsedate_to_datetime(str(value))
     except (TypeError, ValueError):
-        raise BadInput(f"{str(value)[:60]!r} is no notice.", _UNDERSTOOD) from None
+        raise BadInput(f"{str(value)[:60]!r} is not a termination notice.", _UNDERSTOOD) from None
     return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * SECOND)
 
 

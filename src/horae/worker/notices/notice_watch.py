@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from horae.outbound.fetch import Outbound, OutboundAnswer
     from horae.worker.worker import WorkerRuntime
 
-LOOK = 1.0  # seconds between two checks: the shortest notice is 30
-PATIENCE = 2.0  # seconds for an answer
+CHECK_EVERY = 1.0  # seconds; the shortest notice comes 30 s before the end
+PATIENCE = 2.0  # seconds to wait for an answer
 AZURE_NAME = "/metadata/instance/compute/name"
 AWS_TOKEN = "/latest/api/token"
 # Google and Azure answer only requests with their header; other services ignore it.
@@ -33,7 +33,7 @@ async def watch_for_notice(clock: Clock, file: str = "", url: str = "") -> Termi
                 notice = await source.look()
             if notice is not None:
                 return notice
-            await clock.sleep(LOOK)
+            await clock.sleep(CHECK_EVERY)
     finally:
         if source is not None:
             await source.close()
@@ -52,7 +52,7 @@ def _in_file(path: Path) -> TerminationNotice | None:
 
 
 class _Url:
-    """One URL to poll. A problem there is logged once and is not a notice."""
+    """A URL that is polled for a notice. A problem with the URL is logged once, and does not count as a notice."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -64,13 +64,13 @@ class _Url:
     async def look(self) -> TerminationNotice | None:
         try:
             answer = await self._get(self._url)
-            if answer.status == 401:  # EC2's second version of the service wants a token
+            if answer.status == 401:  # version 2 of EC2's metadata service requires a token
                 await self._fetch_token()
                 answer = await self._get(self._url)
             if answer.status != 200:  # EC2 answers 404 without a notice
                 return None
             return read_notice(_text(answer), await self._machine_of(_text(answer)))
-        except Exception as error:  # any problem between a machine and its metadata
+        except Exception as error:  # no problem with the metadata may end the watch
             self._say(str(error) or type(error).__name__)
             return None
 
@@ -105,9 +105,9 @@ class _Url:
         return await self._outbound().fetch(method, url, headers=headers, within=PATIENCE)
 
     def _outbound(self) -> "Outbound":
-        """Return the client, created at its first use.
+        """Return the HTTP client, created at its first use.
 
-        The worker's owner names this one host, wherever it is: no other host is called.
+        It may call only the host of the URL, at any address, because the worker's owner has configured this URL.
         """
         if self._made is None:
             from horae.outbound.allow import AllowedAddresses
@@ -127,5 +127,5 @@ def _at_same_host(url: str, path: str, query: str = "") -> str:
 
 
 async def drain_on_notice(worker: "WorkerRuntime", clock: Clock, file: str, url: str) -> None:
-    """Have a worker leave in time before its machine is taken away."""
+    """Wait for a notice, then let the worker leave before its machine is taken away."""
     worker.leave_by(await watch_for_notice(clock, file, url))

@@ -11,8 +11,8 @@ from horae.worker.code.failure import failed
 from horae.worker.holding import ItemOutcome
 
 CLOSELY = 0.1  # seconds between checks of a job with its own limits
-LOOSELY = 256  # processes beyond twice the limit: stops a fork bomb before the watch sees it
-SPARE = 256 << 20  # bytes that a process may reserve beyond twice its limit: the watch checks used memory
+LOOSELY = 256  # processes that the kernel allows beyond twice the limit: it stops a fork bomb sooner than the guard
+SPARE = 256 << 20  # bytes that a process may reserve beyond twice its limit; the guard checks the memory in use
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
 _WORDS = {
     "memory": "it used more than {} of memory",
@@ -26,13 +26,13 @@ _NO_MEMORY = ("memory", "bad_alloc", "allocate")
 
 
 class ProcessBounds(Struct, frozen=True):
-    """Limits of a job's executions on this worker; `own` are the job's own limits."""
+    """Limits of a job's executions on this worker: `own` are those that the job sets, `all` those that apply."""
 
     own: ResourceLimits = NO_LIMITS
     all: ResourceLimits = NO_LIMITS
 
     def frame(self) -> dict[str, Any]:
-        """Return the limits for the guard, besides the program; empty if there are none."""
+        """Return the limits as fields of the frame by which the guard starts a program; empty if there are none."""
         cpu = None if self.all.cpu is None else self.all.cpu / SECOND
         watch = {"memory": self.all.memory, "processes": self.all.processes, "cpu": cpu}
         if self.own != NO_LIMITS and any(watch.values()):
@@ -51,12 +51,15 @@ class ProcessBounds(Struct, frozen=True):
         }
 
     def failure_of(self, limit: str, seen: float | None = None, exit_code: int | None = None) -> ItemOutcome:
-        """Return the failure of an execution over a limit: the limit, the measured amount, and the setting to raise."""
+        """Return the failure of an execution that exceeded a limit.
+
+        Its message has the limit, the measured amount `seen`, if known, and the setting to raise.
+        """
         name = {"fileSize": "file_size"}.get(limit, limit)
         allowed = _shown(limit, getattr(self.all, name) / (SECOND if limit == "cpu" else 1))
         noticed = "" if seen is None else f" ({_shown(limit, seen)} when it was noticed)"
-        whose = f"the job's limits.{limit}" if getattr(self.own, name) is not None else f"the worker's command_{name}"
-        message = f"{_WORDS[limit].format(allowed)}{noticed}. Raise {whose} if that is too little"
+        setting = f"the job's limits.{limit}" if getattr(self.own, name) is not None else f"the worker's command_{name}"
+        message = f"{_WORDS[limit].format(allowed)}{noticed}. Raise {setting} if that is too little"
         return failed("LimitExceeded", message, exit_code=exit_code)
 
     def limit_of(self, status: int) -> str:
@@ -66,7 +69,7 @@ class ProcessBounds(Struct, frozen=True):
         return limit if limited is not None else ""
 
     def memory_hint(self, last_words: str) -> str:
-        """Return an addition to the last output of a process that could not get memory."""
+        """Return a note to add to the last output of a process, if that output says that memory was lacking."""
         if self.own.memory is None or not any(word in last_words.lower() for word in _NO_MEMORY):
             return ""
         return f" (its memory is limited to {_shown('memory', self.own.memory)} by limits.memory)"
