@@ -2,7 +2,7 @@
 
 In /proc, every process of the same user can read the initial environment of a process, even after the process has
 changed it. So the commands that a worker runs could read the worker's variables. Therefore a process is started with
-harmless variables only, and gets all other variables later, over a socket or pipe.
+harmless variables only, and gets all other variables later, over a socket or by a file in memory.
 """
 
 from collections.abc import Mapping

@@ -11,7 +11,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from horae.config.settings import Settings
-from horae.worker.logs.capture import WHOSE
+from horae.worker.logs.capture import RECORD_ATTRIBUTE
 
 FIRST = ("timestamp", "level", "event")
 STAMPED: tuple[Processor, ...] = (
@@ -60,7 +60,7 @@ def _of_execution(logger: WrappedLogger, method: str, event: EventDict) -> Event
     record = event["_record"]
     if record.exc_text and not record.exc_info:
         event["exception"], record.exc_text = record.exc_text, None
-    return {**event, **getattr(record, WHOSE, {})}
+    return {**event, **getattr(record, RECORD_ATTRIBUTE, {})}
 
 
 def _renderers(as_text: bool) -> list[Processor]:
