@@ -94,7 +94,7 @@ def test_logs_of_functions_are_kept_from_info_on_and_masked_tracebacks_stay_in_t
         capture.uninstall()
     record = logging.makeLogRecord({"name": "a.job", "levelno": logging.ERROR, "levelname": "ERROR", "msg": "bad"})
     record.exc_text = "Traceback: ***"
-    setattr(record, capture.WHOSE, {"execution": "e", "job": "j", "attempt": 1})
+    setattr(record, capture.RECORD_ATTRIBUTE, {"execution": "e", "job": "j", "attempt": 1})
     logging.getLogger().handle(record)
     line = json.loads(*written(capsys))
     assert line["exception"] == "Traceback: ***"

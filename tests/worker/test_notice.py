@@ -83,7 +83,7 @@ looks: list[object] = []
 
 
 async def test_a_url_is_polled_until_it_announces_the_end_of_the_machine(monkeypatch):
-    monkeypatch.setattr(notice_watch, "LOOK", 0.0)
+    monkeypatch.setattr(notice_watch, "CHECK_EVERY", 0.0)
     async with web(ec2) as site:
         notice = await watch_for_notice(system_env().clock, url=f"{site.url}/latest/meta-data/spot/instance-action")
 
