@@ -47,7 +47,7 @@ _HOMES = {
     "horae.model.executions.job_exceptions": ("Cancelled", "GiveUp", "Retry", "SignalTimeout"),
     "horae.worker.code.context": ("Context", "current"),
 }
-_MODULES = {"step": "horae.client.workflows.steps"}  # names that are modules themselves
+_MODULES = {"step": "horae.client.workflows.steps"}  # public names that are modules themselves
 _HOME = _MODULES | {name: module for module, names in _HOMES.items() for name in names}
 
 

@@ -20,14 +20,14 @@ Instant = int  # microseconds since the Unix epoch, UTC
 Micros = int  # a duration in microseconds
 
 SECOND: Micros = 1_000_000
-AHEAD, WIDTH = 256, 80  # random numbers drawn at once, and the bits of each
+AHEAD, WIDTH = 256, 80  # the number of random numbers that are drawn at once, and the bits of each
 
 
 class Clock(Protocol):
     """A source of the time that also can wait."""
 
     def now(self) -> Instant:
-        """Return Horae's time, which only moves as time passes, unless `follow` corrects it."""
+        """Return Horae's time. Setting the machine's clock does not change it; only `follow` corrects it."""
         ...
 
     def wall(self) -> Instant:
@@ -35,7 +35,7 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Return seconds that never run backwards, and that pass while the machine sleeps."""
+        """Return the seconds since some fixed instant. They never decrease, and they count while the machine sleeps."""
         ...
 
     def follow(self, drift: Micros) -> None:
@@ -43,12 +43,12 @@ class Clock(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait; zero yields to the event loop once."""
+        """Wait for this many seconds; zero only lets other tasks of the event loop run once."""
         ...
 
 
-def _running_on() -> int:
-    """Return the id of a clock that cannot be set and, if available, runs while the machine sleeps."""
+def _steady_clock_id() -> int:
+    """Return the id of a clock that cannot be set and that, if the system has such a clock, runs during sleep."""
     try:
         time.clock_gettime(time.CLOCK_BOOTTIME)
     except (AttributeError, OSError):
@@ -56,7 +56,7 @@ def _running_on() -> int:
     return time.CLOCK_BOOTTIME
 
 
-_STEADY = _running_on()
+_STEADY = _steady_clock_id()
 
 
 def steady_time() -> Micros:
@@ -70,7 +70,10 @@ def wall_time() -> Instant:
 
 
 class SystemClock:
-    """The machine's monotonic clock plus a measured base: setting the wall clock changes nothing by itself."""
+    """The machine's monotonic clock plus its distance from the wall clock, measured once.
+
+    If the wall clock is set later, `now` does not change until `follow` corrects it.
+    """
 
     def __init__(self, wall: Callable[[], Instant] = wall_time, steady: Callable[[], Micros] = steady_time) -> None:
         self._wall, self._steady = wall, steady
@@ -93,7 +96,7 @@ class SystemClock:
 
 
 class VirtualClock:
-    """A clock that only moves when it is told to; sleepers wake in the order of their instants."""
+    """A clock that moves only when `advance` is called; sleepers wake in the order of their wake times."""
 
     def __init__(self, start: Instant = 1_800_000_000 * SECOND) -> None:
         self._now = start
@@ -168,7 +171,10 @@ _new, _set, _UNKNOWN = object.__new__, object.__setattr__, SafeUUID.unknown
 
 
 def uuid_of(value: int) -> UUID:
-    """Return UUID(int=value) at a third of its cost, because every execution that is created or moved needs it."""
+    """Return the same as `UUID(int=value)` at a third of its cost.
+
+    The cost matters because every execution that is created or moved needs a UUID.
+    """
     made = _new(UUID)
     _set(made, "int", value)
     _set(made, "is_safe", _UNKNOWN)
@@ -176,7 +182,10 @@ def uuid_of(value: int) -> UUID:
 
 
 class BufferedRandom(SystemRandom):
-    """The operating system's randomness, drawn for many ids at a time. A fork discards the numbers drawn before it."""
+    """The operating system's randomness, drawn for many ids at a time.
+
+    A forked process discards the numbers that were drawn before the fork, so that it does not repeat its parent's ids.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -206,7 +215,7 @@ os.register_at_fork(after_in_child=_forget_drawn)
 def system_env() -> Env:
     """Return the real environment.
 
-    Its ids use the operating system's randomness, so neither forks nor seeds repeat them.
+    Its ids use the operating system's randomness, so that neither a forked process nor a seed repeats an id.
     """
     return Env(SystemClock(), uuid7(BufferedRandom()), Random())
 

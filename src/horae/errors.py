@@ -26,7 +26,7 @@ class HoraeError(Exception):
 
 
 class BadInput(HoraeError):
-    """The request cannot be understood or breaks a rule; nothing changed. `field` names the place."""
+    """The request cannot be understood or breaks a rule; nothing changed. `field` names the wrong field."""
 
     status, slug, title, exit_code = 400, "bad-input", "The request is not valid", 2
 
@@ -38,7 +38,7 @@ class OutcomeRefused(BadInput):
 
 
 class ExchangeNumber(BadInput):
-    """An exchange skips numbers of its channel. `expected` is the next number."""
+    """An exchange does not have the next number of its channel; `expected` is that number."""
 
     slug, title = "exchange-number", "This exchange has the wrong number"
 
@@ -46,7 +46,7 @@ class ExchangeNumber(BadInput):
 class Costly(BadInput):
     """An expression or a schema takes more work than allowed; nothing changed."""
 
-    slug, title = "too-costly", "It takes too much work to compute"
+    slug, title = "too-costly", "The expression or schema takes too much work"
 
 
 class Unauthorized(HoraeError):
@@ -80,13 +80,13 @@ class SessionEnded(Conflict):
 
 
 class MasterKeyMissing(Conflict):
-    """This server's master keys cannot open or seal the values."""
+    """This server's master keys cannot decrypt the stored values, or it has no key to encrypt new ones."""
 
     slug, title = "master-key", "The master key is missing, or another one is needed"
 
 
 class Gone(HoraeError):
-    status, slug, title, exit_code = 410, "gone", "It existed and has expired", 3
+    status, slug, title, exit_code = 410, "gone", "The requested object has expired", 3
 
 
 class Stale(HoraeError):
@@ -124,7 +124,7 @@ class OverQuota(HoraeError):
 class TooOften(HoraeError):
     """A request was repeated too soon; `retryAfter` is the number of seconds to wait."""
 
-    status, slug, title = 429, "too-often", "Asked too often"
+    status, slug, title = 429, "too-often", "The request was repeated too soon"
 
 
 class Busy(HoraeError):

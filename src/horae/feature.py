@@ -3,13 +3,14 @@
 Targets are named as "module:object" and imported when needed, so that the list of features costs nothing at start-up.
 
 *Installed is not enabled.* The setting `features` switches features off, as in `["-alerts"]`. An installed feature
-always has its tables, and with them backups, moves, deletions and erasures of namespaces, and re-sealing, its documents
-and its commands. Only an enabled feature has its part, sweep, routes, metrics and pages.
+always has its tables, its documentation and its commands. So backups and moves of the store, the deletion and erasure
+of namespaces, and re-sealing include its rows even while it is switched off. Its part, sweep, routes, metrics and pages
+exist only while it is enabled.
 
 | socket | content |
 |---|---|
-| `part` | A `Part` created with the node: objects, services, subscribers to topics. |
-| `routes` | Modules of routes, each with the kernel module of routes that it follows in documents. |
+| `part` | A `Part`: objects, services, subscribers to topics. It is created with the node: the objects of a process. |
+| `routes` | Modules of routes, each with the kernel's module of routes after which the API documentation lists it. |
 | `metrics` | A `FeatureMetrics`: counters of this server, and gauges of values in the store. |
 | `commands` | Commands, in a section of `horae --help` or under a group of the kernel's (`jobs stats`). |
 | `pages` | The first path segments of its UI pages; `ui/core/pages.js` names the feature beside the page. |
@@ -25,9 +26,10 @@ and its commands. Only an enabled feature has its part, sweep, routes, metrics a
 | `users` | Signs users in with its own cookies: `UserSessions`. |
 | `secrets` | Refuses to delete a secret that the feature uses: a `RefuseDeletion`. |
 | `sealed` | Values that are sealed with the master key: a `SealedKind`. |
-| `check_place` | Refuses places that must not be watched: a `CheckPlace`. |
+| `check_place` | Refuses folders and buckets that must not be watched: a `CheckPlace`. |
 
-A kernel route that shows data of a feature finds the part by a type of the kernel: `node.find(JobStatisticsPart)`.
+A kernel route that shows data of a feature finds the feature's part by a type that the kernel declares, as in
+`node.find(JobStatisticsPart)`.
 """
 
 from collections.abc import Sequence
@@ -42,21 +44,21 @@ Target = str
 
 @dataclass(frozen=True)
 class Routes:
-    """A module of routes, and the kernel module that it follows in documents."""
+    """A module of routes, and the kernel's module after which the API documentation lists it."""
 
     module: str
-    after: str  # last part of the module's name: "jobs"
+    after: str  # last part of the name of the kernel's module: "jobs"
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command: `path` is "alerts", or "jobs stats" for one under a group of the kernel."""
+    """A command of the CLI. `path` is "alerts", or "jobs stats" for a command in a group of the kernel."""
 
     path: str
     target: Target
     help: str = ""  # in `horae --help`
-    section: str = ""  # of `horae --help`
-    after: str = ""  # the kernel command that it follows there; empty: first
+    section: str = ""  # the section of `horae --help` that lists it
+    after: str = ""  # the kernel's command that it follows in that section; empty: it is the first
 
     @property
     def name(self) -> str:
@@ -74,9 +76,9 @@ class Feature:
     name: str
     about: str  # description in one line
     required: bool = False  # cannot be switched off
-    uses: tuple[str, ...] = ()  # features that it imports, which may be switched off
-    needs: tuple[str, ...] = ()  # the used features that it requires to be on
-    tables: str = ""  # the module that declares them
+    uses: tuple[str, ...] = ()  # features that it imports; they may be switched off
+    needs: tuple[str, ...] = ()  # the features among them that must be enabled
+    tables: str = ""  # the module that declares its tables
     holdings: Target = ""  # a `Holdings`
     sweep: Target = ""  # (ages) -> a script: `Sweep`
     templates: Target = ""  # (env, store) -> `TemplateSource`
@@ -110,7 +112,10 @@ def installed() -> tuple[Feature, ...]:
 
 
 def enabled(settings: Sequence[str] = ()) -> tuple[Feature, ...]:
-    """Return the features that remain when a setting such as `["-alerts"]` switches some off. Raises BadInput."""
+    """Return the features that a setting such as `["-alerts"]` leaves enabled.
+
+    Raises BadInput for an entry that is not valid, or if an enabled feature needs one that is switched off.
+    """
     off = {_switched(text) for text in settings}
     left = tuple(feature for feature in installed() if feature.name not in off)
     for feature in left:

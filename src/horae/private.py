@@ -1,4 +1,4 @@
-"""Folders and files that only their owner can read, whatever the umask."""
+"""Creation of folders and files that only their owner can read, whatever the umask."""
 
 import os
 from pathlib import Path

@@ -1,3 +1,6 @@
-"""The version, in a module that imports nothing, because the package's `__init__` leads to the whole SDK."""
+"""The version of Horae.
+
+This module imports nothing, so that the version can be read without the imports of the SDK.
+"""
 
 __version__ = "0.1.0"

@@ -67,7 +67,7 @@ class FireCounts:
             remedy = "Give a shorter window, or count by " + ("hour." if by == "day" else "day.")
             raise BadInput(detail, remedy, field="to")
         job_id = None if job is None else (await find_job(self._store, namespace, job)).job.id
-        edges = [begin_of_day(zone, day) for day in days_between(zone, first, last + timedelta(days=1))]
+        edges = [begin_of_day(zone, day) for day in days_between(first, last + timedelta(days=1))]
         if by in STEPS:
             edges = [*range(edges[0], edges[-1], STEPS[by]), edges[-1]]
         table = _Table(edges)

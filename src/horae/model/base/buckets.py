@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 
 class Buckets:
-    """A list of counts, one for each bound and one for larger values, so that counting is one addition.
+    """The number of values in each bucket: a bucket for each upper bound, and one for values above all bounds.
 
-    Values have `unit` to one unit of the bounds: microseconds are counted as they are and reported in seconds.
+    Values may be given in a smaller unit than the bounds; `unit` says how many of that unit make one unit of the
+    bounds. For example, values in microseconds and bounds in seconds need a `unit` of 1,000,000.
     """
 
     __slots__ = ("_own", "_total", "_unit", "bounds", "counts")

@@ -1,7 +1,7 @@
 """Control characters: refused in names, and made visible in text from outside.
 
 A terminal executes C0 and C1 controls. Terminals and browsers obey the characters that change the direction of text, so
-that a line can display differently from its content.
+a line with such a character can look different from its content.
 """
 
 import re
@@ -24,7 +24,10 @@ def refuse_controls(text: str, field: str) -> None:
 
 
 def visible(text: str, *, colours: bool = False) -> str:
-    """Return a text with its control characters escaped, as `\\x1b`; tabs, line feeds and perhaps colours stay."""
+    """Return a text with its control characters escaped, as in `\\x1b`. Tabs and line feeds stay.
+
+    With `colours`, the escape sequences that set colours stay, too.
+    """
     if _UNSAFE.search(text) is None:
         return text
     if not colours:

@@ -11,12 +11,12 @@ T = TypeVar("T")
 
 
 def make_cursor(place: object) -> str:
-    """Encode a position; only `read_cursor` decodes it."""
+    """Encode a position in a list as text that `read_cursor` decodes."""
     return urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
 
 
 def read_cursor(cursor: str, kind: type[T]) -> T:
-    """Decode a cursor. Raises BadInput for text that is no cursor."""
+    """Decode a cursor to a position of the type `kind`. Raises BadInput for any other text."""
     try:
         return msgspec.json.decode(urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)), type=kind)
     except (ValueError, msgspec.MsgspecError):
@@ -25,7 +25,7 @@ def read_cursor(cursor: str, kind: type[T]) -> T:
 
 
 def check_limit(limit: int, most: int = 1000) -> int:
-    """Return the number of items of a page, or raise BadInput when it is out of range."""
+    """Return `limit`, the number of items of a page. Raises BadInput if it is not from 1 to `most`."""
     if not 1 <= limit <= most:
         raise BadInput(f"limit cannot be {limit}.", f"It runs from 1 to {most}.", field="limit")
     return limit

@@ -1,4 +1,4 @@
-"""Calendar days in a time zone: some have 23 hours, some 25."""
+"""Calendar days in a time zone. Some days have 23 or 25 hours, because clocks are changed."""
 
 from datetime import UTC, date, datetime, time, timedelta
 
@@ -15,7 +15,7 @@ def day_at(zone: str, at: Instant) -> date:
 
 
 def a_day(zone: str, text: str, field: str) -> date:
-    """Read a date, or return the day of an instant."""
+    """Parse a date, or return the day in a zone of an RFC 3339 time. Raises BadInput for any other text."""
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -28,6 +28,6 @@ def begin_of_day(zone: str, day: date) -> Instant:
     return int((wall - _EPOCH) / timedelta(seconds=1)) * SECOND
 
 
-def days_between(zone: str, first: date, last: date) -> list[date]:
+def days_between(first: date, last: date) -> list[date]:
     """Return all days from `first` to `last`, both included."""
     return [first + timedelta(days=n) for n in range((last - first).days + 1)]

@@ -11,7 +11,7 @@ MINUTE: Micros = 60 * SECOND
 HOUR: Micros = 60 * MINUTE
 DAY: Micros = 24 * HOUR
 WEEK: Micros = 7 * DAY
-LONGEST: Micros = 36_525 * DAY  # a hundred years; more is a mistake in the unit
+LONGEST: Micros = 36_525 * DAY  # a hundred years; a longer duration is refused as a likely mistake in the unit
 
 _ACCEPTED = 'Write it as "5m", "1h30m", "1.5s", "250ms", "2d", as ISO 8601 ("PT5M") or as a number of seconds.'
 _N = r"(\d+(?:\.\d+)?)"
@@ -21,12 +21,12 @@ _SHORT = re.compile(
 _SHORT_UNITS = (WEEK, DAY, HOUR, MINUTE, SECOND, 1000, 1)
 _ISO = re.compile(rf"P(?:{_N}W)?(?:{_N}D)?(?:T(?=\d)(?:{_N}H)?(?:{_N}M)?(?:{_N}S)?)?", re.ASCII | re.IGNORECASE)
 _ISO_UNITS = (WEEK, DAY, HOUR, MINUTE, SECOND)
-_ISO_CALENDAR = re.compile(r"P[\d.]*\d[YM]", re.ASCII | re.IGNORECASE)  # years or months in front
+_ISO_CALENDAR = re.compile(r"P[\d.]*\d[YM]", re.ASCII | re.IGNORECASE)  # begins with years or months
 _NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 
 
 def parse_duration(value: str | int | float, *, field: str = "duration") -> Micros:
-    """Read a duration, rounded to whole microseconds.
+    """Read a duration, rounded to whole microseconds; a number counts seconds.
 
     Raises BadInput for a negative, infinite, empty or very long duration; `field` names its place in the request.
     """
@@ -65,7 +65,7 @@ def _from_number(value: object, field: str) -> Micros:
         raise BadInput(f"{_shown(value)} is not a finite length of time.", _ACCEPTED, field=field)
     if value < 0:
         raise BadInput(f"{_shown(value)} is negative; a length of time is not.", _ACCEPTED, field=field)
-    return round(min(value, LONGEST) * SECOND)  # bounded, so that a huge number is refused and does not overflow
+    return round(min(value, LONGEST) * SECOND)  # `min`, because a huge float would overflow; the caller refuses it
 
 
 def _from_text(text: str, field: str) -> Micros:

@@ -1,4 +1,4 @@
-"""Events: notices of changes. They are hints for screens, which then read the data again."""
+"""Events: notices that data has changed. A client, such as the UI, then reads the data again."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -9,7 +9,7 @@ from horae.env import Instant
 
 
 class Event(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A change of an execution, a step of one, a job, a worker or an execution's log."""
+    """A change of an execution, of a workflow's step, of a job, of a worker, or of an execution's log."""
 
     kind: str
     id: UUID
@@ -17,12 +17,12 @@ class Event(Struct, frozen=True, rename="camel", omit_defaults=True):
     namespace: int
     at: Instant
     job: UUID | None = None
-    count: int = 1  # how many executions of the same parcel, from this one on
-    step: str = ""  # of a workflow's execution
+    count: int = 1  # number of changed executions: `id` and those that follow it in its parcel
+    step: str = ""  # name of the changed step, if the execution is a workflow
 
 
-MISSED = "missed"  # the kind of an event that replaces others, which were left out
-NOTHING = UUID(int=0)
+MISSED = "missed"  # the kind of an event that replaces events that were left out
+NOTHING = UUID(int=0)  # the `id` of an event that is not about one object
 
 
 def missed(namespace: int, at: Instant) -> Event:

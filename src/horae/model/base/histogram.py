@@ -1,7 +1,8 @@
-"""Histograms of durations: counts in buckets that widen with the value, so that they stay small and can be added up.
+"""Histograms of durations: the number of values in each of a fixed series of buckets.
 
-Each doubling has 16 buckets. A value read from a histogram is off by at most 1/32, whatever its size and however many
-histograms were added up.
+Larger values have wider buckets, so that a histogram stays small. All histograms have the same buckets, so that they
+can be added up. Between a number and its double are 16 buckets. A value that is read from a histogram is off by at most
+1/32 of it, however many histograms were added up.
 """
 
 from collections.abc import Iterable
@@ -12,13 +13,13 @@ from msgspec import Struct
 
 from horae.env import Micros
 
-FINE = 16  # buckets per doubling
+FINE = 16  # buckets between a number and its double
 _BITS = FINE.bit_length()
 _MOST = 0xFFFF_FFFF  # the largest count of a stored bucket
 
 
 def bucket_of(value: Micros) -> int:
-    """Return the bucket of a value; each small value has its own."""
+    """Return the number of the bucket of a value; each value below FINE has a bucket of its own."""
     if value < FINE:
         return max(0, value)
     shift = value.bit_length() - _BITS
@@ -26,7 +27,7 @@ def bucket_of(value: Micros) -> int:
 
 
 def bounds_of(bucket: int) -> tuple[Micros, Micros]:
-    """Return the least value of a bucket, and the least value of the next one."""
+    """Return the least value of a bucket, and the least value of the next bucket."""
     if bucket < FINE:
         return bucket, bucket + 1
     shift = bucket // FINE - 1
@@ -59,11 +60,11 @@ class Histogram(Struct):
             counts[bucket] = counts.get(bucket, 0) + count
 
     def percentile(self, share: float) -> float | None:
-        """Return the value at or below which this share of all values is; None for an empty histogram."""
+        """Return the least value such that this share (0 to 1) of all values is not above it; None without values."""
         return self.percentiles((share,))[0]
 
     def percentiles(self, shares: Iterable[float]) -> list[float | None]:
-        """Return several percentiles at once; shares must be in rising order."""
+        """Return several percentiles at once; the shares must be in rising order."""
         total, below, bucket = self.total, 0, 0
         found: list[float | None] = []
         buckets = iter(sorted(self.counts))

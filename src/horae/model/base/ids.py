@@ -8,7 +8,7 @@ from horae.env import Instant, uuid_of
 ParcelId = UUID
 ExecutionId = UUID
 
-_INDEX, _RUN = 0xFFFF, 0xFFFF_FFFF
+_INDEX, _RUN = 0xFFFF, 0xFFFF_FFFF  # masks: the item's index in an id, and the bits in which ids of one run differ
 
 
 def parcel_id(fresh: UUID) -> ParcelId:
@@ -17,9 +17,10 @@ def parcel_id(fresh: UUID) -> ParcelId:
 
 
 def parcel_ids(new_id: Callable[[], UUID]) -> Iterator[ParcelId]:
-    """Yield ids for parcels that are created together: consecutive ids, so that they are adjacent in every index.
+    """Yield ids for parcels that are created together.
 
-    A run of 65,536 ids shares one millisecond and one random part of 42 bits.
+    The ids are consecutive, so that the parcels are adjacent in every index of the database. The 65,536 ids of a run
+    share one millisecond and one random part of 42 bits.
     """
     while True:
         first = new_id().int & ~_RUN
@@ -48,5 +49,5 @@ def instant_of(uuid: UUID) -> Instant:
 
 
 def first_id_at(at: Instant) -> UUID:
-    """Return the least id that can be created at an instant: the lower bound of a range by time."""
+    """Return the least id that can be created at an instant: the lower bound of ids that were created since then."""
     return UUID(int=(at // 1000) << 80)

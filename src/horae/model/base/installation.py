@@ -1,4 +1,4 @@
-"""The identity of a store: a copy is another installation, and its workers must not connect to the original."""
+"""The identity of a store. A copy of a store is another installation: its workers must not connect to the original."""
 
 from uuid import UUID
 
@@ -12,10 +12,10 @@ class Installation(Struct, frozen=True):
     former: frozenset[UUID] = frozenset()
 
     def accepts(self, named: str) -> bool:
-        """Return whether a worker that registered with the named installation may talk to this one.
+        """Return whether a worker that registered with the installation `named` may talk to this one.
 
-        Workers of an installation from which this one was copied may, so that they continue after a restore in place.
-        Workers of a copy may not.
+        Workers of an installation from which this one was copied may do so, so that they continue when a store is
+        restored in place. Workers of a copy of this installation may not.
         """
         try:
             named_id = UUID(named)

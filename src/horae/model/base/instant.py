@@ -49,7 +49,7 @@ def format_instant(instant: Instant) -> str:
 
 @lru_cache(4096)
 def _second(second: int) -> str:
-    """Format a whole second since 1970. Cached: values that are read together are often of the same second."""
+    """Format a second since 1970. The result is cached, because values read together often share their second."""
     return (_EPOCH + timedelta(seconds=second)).replace(tzinfo=None).isoformat(timespec="seconds")
 
 

@@ -1,7 +1,8 @@
-"""Key templates: texts with expressions whose value executions share.
+"""Key templates: texts with expressions, such as `"${params.customer}"`, from which the keys of executions are made.
 
-`"${params.customer}"` is filled from the params of an execution. A submission whose key cannot be filled is refused:
-with a wrong key it would escape its limit.
+A template is filled with the params, the tags and the job's name of an execution. Executions for which the result is
+equal share a key. A submission whose key cannot be filled in is refused, because with a wrong key it would escape its
+limit.
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,10 @@ MOST_KEY = 512  # characters of a filled key
 
 
 def scope_of(spec: Spec, item: bytes, tags: Mapping[str, str]) -> Scope:
-    """Return the scope of key templates: the params over the job's own, the job's name, the tags."""
+    """Return the values that key templates can use: the item's params merged over the job's, the job's name, the tags.
+
+    `item` has the params as JSON.
+    """
     params = {**spec.params, **(msgspec.json.decode(item) or {})}
     return {"params": params, "job": {"name": spec.name}, "tags": {**spec.tags, **tags}}
 
@@ -39,7 +43,7 @@ def fill(template: str, scope: Scope, field: str) -> str:
         raise BadInput(f"The key of {field} cannot be filled in: {error}.", remedy, field=field) from None
     if len(key) > MOST_KEY or "\0" in key:
         raise BadInput(
-            f"The key of {field} has {len(key)} characters, or one that is not text.",
+            f"The key of {field} has {len(key)} characters, or contains a NUL character.",
             f'The job\'s {field} is "{template}": at most {MOST_KEY} characters are allowed.',
             field=field,
         )

@@ -1,6 +1,6 @@
-"""Packing of many small byte strings into two large ones: a blob, and the end of each part.
+"""Packing of many small byte strings into two large ones: a blob, and the position in it at which each string ends.
 
-The items of a parcel and the results of a finished slice are stored in this form: byte for byte, without an array of
+The items of a parcel and the results of a finished slice are stored in this form, byte for byte, and not as an array of
 texts.
 """
 
@@ -14,7 +14,10 @@ from msgspec import Struct
 
 
 class Packed(Struct, frozen=True, gc=False):
-    """Byte strings laid end to end; `ends` is a little-endian array of 32-bit ends, empty for a single string."""
+    """Byte strings that are concatenated in `blob`.
+
+    `ends` has the position at which each string ends, as little-endian 32-bit numbers; it is empty for a single string.
+    """
 
     ends: bytes
     blob: bytes
@@ -39,7 +42,7 @@ class Packed(Struct, frozen=True, gc=False):
         return self.blob[start : start + size]
 
     def part(self, lo: int, hi: int) -> list[bytes]:
-        """Return the strings lo..hi-1."""
+        """Return the strings at the indexes `lo` to `hi - 1`."""
         if not self.ends:
             return [self.blob][lo:hi]
         ends = _array(self.ends)
@@ -61,7 +64,7 @@ def span_of(ends: bytes, size: int, index: int) -> tuple[int, int]:
 
 
 def pack(parts: Sequence[bytes]) -> Packed:
-    """Pack byte strings, or other buffers, end to end."""
+    """Pack byte strings or other buffers."""
     if len(parts) == 1:
         return Packed(b"", bytes(parts[0]))
     ends = array("I", accumulate(map(len, parts)))

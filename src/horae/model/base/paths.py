@@ -6,10 +6,11 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 Path = tuple[str, ...]
-Branches: TypeAlias = "dict[str, Branches | None]"  # None: the whole value is needed
+Branches: TypeAlias = "dict[str, Branches | None]"  # paths as a tree; None: the whole value at this path is needed
 
 _NAME = r"[A-Za-z_]\w*"
-# Comments and strings, which contain no paths, lexed as in the evaluator. Each quote is closed: a search is linear.
+# Comments and strings, recognized as in the evaluator; names in them are not paths. The expression has been compiled
+# before, so every quote is closed, and a search takes linear time.
 PASSED = (
     r"""//[^\n]*|\"\"\"(?:\\(?s:.)|[^\\])*?\"\"\"|'''(?:\\(?s:.)|[^\\])*?'''"""
     r"""|"(?:\\(?s:.)|[^"\\\n])*"|'(?:\\(?s:.)|[^'\\\n])*'"""
@@ -23,10 +24,13 @@ MISSING = object()
 
 
 class RemoteValue(dict[str, Any]):
-    """A placeholder for a value stored elsewhere: an expression may return it as a whole, but cannot read inside it."""
+    """A placeholder for a value that is not at hand, such as a large one that is stored outside the database.
 
-    def __init__(self, stands: Mapping[str, Any], why: str) -> None:
-        super().__init__(stands)
+    An expression may return the placeholder as a whole, but cannot read its members. `why` tells users the reason.
+    """
+
+    def __init__(self, placeholder: Mapping[str, Any], why: str) -> None:
+        super().__init__(placeholder)
         self.why = why
 
 
@@ -57,7 +61,7 @@ def branches_of(source: str) -> Branches:
     for found in _FOUND.finditer(source):
         if found[1]:
             path = _parts(found[1])
-            _add(tree, path[:-1] if found[2] and len(path) > 1 else path)  # the last one is a method
+            _add(tree, path[:-1] if found[2] and len(path) > 1 else path)  # the last name is a method
     return tree
 
 
@@ -72,7 +76,7 @@ def _add(tree: Branches, path: Iterable[str]) -> None:
 
 
 def remote_path(scope: Mapping[str, Any], tree: Branches) -> str | None:
-    """Return the first of these paths that reaches a remote value, with the reason that it is remote."""
+    """Return the first path of the tree that leads to a remote value, followed by the reason; None without one."""
     for name, below in tree.items():
         value = scope.get(name)
         if isinstance(value, RemoteValue):
@@ -83,7 +87,7 @@ def remote_path(scope: Mapping[str, Any], tree: Branches) -> str | None:
 
 
 def null_above(scope: Mapping[str, Any], tree: Branches) -> str | None:
-    """Return the first path that is null although the expression reads below it."""
+    """Return the first path at which the value is null although the expression reads a member of it."""
     for name, below in tree.items():
         value = scope.get(name, MISSING) if below else MISSING
         if value is None:

@@ -16,16 +16,16 @@ from urllib.parse import quote, quote_plus
 import msgspec
 
 MASK = "***"
-LEAST = 4  # characters of a value: shorter ones would match everywhere
+LEAST = 4  # characters of a value; shorter values would match everywhere by chance
 LEAST_LINE = 8  # characters of a line that is searched for by itself
 WRAPS = (76, 64)  # characters at which base64 is broken into lines
-LEAST_PIECE = 16
+LEAST_PIECE = 16  # characters of a line of base64 that is searched for by itself
 
 Span = tuple[int, int]
 
 
 def forms_of(value: str) -> frozenset[str]:
-    """Return the ways to write a value. The longer lines of a value with several lines count as forms, too."""
+    """Return the forms in which a value may be written. Each line of at least LEAST_LINE characters is a form, too."""
     forms = {line.strip() for line in value.splitlines() if len(line.strip()) >= LEAST_LINE}
     for text in {value, value.strip()}:
         forms |= {text, *_escaped(text), *_in_urls(text), *_in_base64(text.encode()), *_in_hex(text.encode())}
@@ -37,7 +37,7 @@ def _escaped(text: str) -> Iterator[str]:
         once = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
         yield from (once, once.replace("/", "\\/"), json.dumps(once, ensure_ascii=ascii_only)[1:-1])
     yield from (repr(text)[1:-1], repr(text.encode())[2:-1], html.escape(text), html.escape(text, quote=False))
-    # Inside a text that has both kinds of quotes.
+    # Python escapes the value differently inside a text that has both kinds of quotes.
     yield repr(text + "'\"")[1:-1].removesuffix("\\'\"")
     yield repr(text.encode() + b"'\"")[2:-1].removesuffix("\\'\"")
     yield shlex.quote(text).removeprefix("'").removesuffix("'")
@@ -56,7 +56,10 @@ def _lower_escapes(text: str) -> str:
 
 
 def _in_base64(data: bytes) -> Iterator[str]:
-    """Yield the encoded value, the parts that stay the same at each offset in a text, and its lines when wrapped."""
+    """Yield the value in base64: alone, as a part of a longer text at each offset, and broken into lines.
+
+    As a part of a longer text, only the characters that do not depend on the neighbouring bytes are yielded.
+    """
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         whole = encode(data).decode()
         yield from (whole, whole.rstrip("="))
@@ -70,7 +73,7 @@ def _in_base64(data: bytes) -> Iterator[str]:
 
 
 def _certain(encoded: str, before: int, size: int) -> str:
-    """Return the characters that depend on the value alone."""
+    """Return the characters of base64 that depend only on the `size` bytes of a value that follows `before` bytes."""
     return encoded[-(-before * 8 // 6) : (before + size) * 8 // 6]
 
 
@@ -93,7 +96,10 @@ class Redactor:
         return _covered(text, spans_of(text, self._forms), MASK)
 
     def cut(self, text: str, *, at_start: bool = False, at_end: bool = True) -> str:
-        """Cover occurrences in an excerpt of a text; a form that the cut went through is covered, too."""
+        """Cover occurrences in an excerpt of a text, and forms of which the excerpt has only the begin or the end.
+
+        `at_start` and `at_end` say at which sides the excerpt was cut off.
+        """
         spans = spans_of(text, self._forms)
         if at_end and (begun := _open_from(text, self._forms)) < len(text):
             spans.append((begun, len(text)))
@@ -141,30 +147,33 @@ _NONE = object()
 
 
 class RedactingStream:
-    """A redactor of bytes that arrive in pieces, cut anywhere. A possible beginning of a form is held back."""
+    """A redactor of bytes that arrive in pieces, which may begin and end inside a secret value.
+
+    Bytes at the end of a piece that may be the beginning of a form are held back until more bytes arrive.
+    """
 
     def __init__(self, forms: Sequence[bytes]) -> None:
         self._forms = forms
         self.held = b""
-        self._known = 0  # leading held bytes of an occurrence whose mask was already returned
+        self._known = 0  # number of bytes at the start of `held` whose mask was already returned
 
     def feed(self, piece: bytes) -> bytes:
-        """Take a piece; return the bytes that are safe to show by now."""
+        """Take the next piece, and return the redacted bytes that need not be held back any more."""
         data = self.held + piece
-        return self._tell(data, _open_from(data, self._forms))
+        return self._release(data, _open_from(data, self._forms))
 
     def end(self) -> bytes:
-        """Return the bytes that were held back, at the end of the stream."""
-        return self._tell(self.held, len(self.held))
+        """End the stream: redact and return the bytes that were held back."""
+        return self._release(self.held, len(self.held))
 
-    def _tell(self, data: bytes, until: int) -> bytes:
+    def _release(self, data: bytes, until: int) -> bytes:
         spans = spans_of(data, self._forms)
         known, mask = self._known, MASK.encode()
         if known:
             spans = merge_spans([*spans, (0, known)])
-        told = [(start, min(end, until)) for start, end in spans if start < until]
-        shown = _covered(data[:until], told, mask)
-        if known and told:
+        covered = [(start, min(end, until)) for start, end in spans if start < until]
+        shown = _covered(data[:until], covered, mask)
+        if known and covered:
             shown = shown[len(mask) :]
         begun = [end for start, end in spans if start < until or (known and start == 0)]
         self.held, self._known = data[until:], max(0, max(begun, default=0) - until)
@@ -172,7 +181,7 @@ class RedactingStream:
 
 
 def spans_of(text: AnyStr, forms: Sequence[AnyStr]) -> list[Span]:
-    """Return where forms occur, overlapping ones included, as spans that do not touch."""
+    """Return the spans of a text that occurrences of forms cover. Occurrences that overlap or touch share a span."""
     found: list[Span] = []
     for form in forms:
         at = text.find(form)
@@ -204,7 +213,10 @@ def _covered(text: AnyStr, spans: Sequence[Span], mask: AnyStr) -> AnyStr:
 
 
 def _open_from(text: AnyStr, forms: Sequence[AnyStr]) -> int:
-    """Return where the longest beginning of a form starts with which the text ends; its length when there is none."""
+    """Return the first position at which a form may begin that continues after the end of the text.
+
+    Return the length of the text if there is no such position.
+    """
     first = len(text)
     for form in forms:
         at = text.find(form[:1], max(0, len(text) - len(form) + 1), first)
@@ -217,6 +229,6 @@ def _open_from(text: AnyStr, forms: Sequence[AnyStr]) -> int:
 
 
 def _open_until(text: str, forms: Sequence[str]) -> int:
-    """Return where the longest end of a form ends with which the text begins; 0 when there is none."""
+    """Return the last position at which a form may end that began before the text; 0 if there is no such position."""
     backwards = [form[::-1] for form in forms]
     return len(text) - _open_from(text[::-1], backwards)

@@ -8,15 +8,18 @@ from horae.model.base.view import Time, View
 
 
 class SealedView(View, frozen=True, kw_only=True):
-    """The number of sealed values that a server can open with its master keys, and the keys that it lacks."""
+    """The numbers of sealed (encrypted) values that a server can and cannot open, and the master keys that it lacks.
+
+    Only a limited number of values is checked.
+    """
 
     opened: int
     unopened: int
     can_seal: bool
-    problem: Annotated[str | None, Meta(description="Why nothing can be sealed.")] = None
+    problem: Annotated[str | None, Meta(description="Why the server cannot seal new values.")] = None
     remedy: str | None = None
     missing_keys: Annotated[
-        list[str], Meta(description="Names of master keys that sealed values here and that the server lacks.")
+        list[str], Meta(description="Names of the master keys that stored values need and that the server lacks.")
     ] = []
 
 
@@ -28,9 +31,10 @@ class TroubleView(View, frozen=True, kw_only=True):
 
 
 class StoreView(View, frozen=True, kw_only=True):
-    """The state of the store; `revision` is that of its tables, `newest` the latest one that this server knows.
+    """The state of the store.
 
-    `features` are the enabled features of this server. `archive` is the problem that prevents archiving, or null.
+    `revision` is the schema revision of its tables, `newest` the latest revision that this server knows. `features` are
+    the enabled features of this server. `archive` is the problem that prevents archiving, or null.
     """
 
     kind: str

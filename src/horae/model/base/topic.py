@@ -1,4 +1,4 @@
-"""Topics: one kind of event, and its subscribers in order of subscription."""
+"""Topics: each is one kind of event inside a process, and its subscribers in order of subscription."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 class Topic(Generic[T]):
-    """A kind of event whose subscribers are called at once and in order. Print a topic to see its subscribers."""
+    """A kind of event. A call of the topic calls its subscribers at once, in order; `str` of it names them."""
 
     __slots__ = ("_calls", "_names", "name")
 

@@ -1,7 +1,8 @@
 """Traces: the position of an execution in a trace, in W3C's trace context format, and the ids of its spans.
 
-Span ids are derived from their subjects, so they need not be passed on: the parent of a command's span is the attempt
-that runs it, whoever reports that attempt. A span that is reported twice has the same id.
+The id of a span is computed from the execution and the attempt that the span describes, so that processes need not send
+each other ids. For example, the parent of a command's span is the span of its attempt, no matter which process reports
+the attempt. A span that is reported twice has the same id.
 """
 
 import re
@@ -11,11 +12,12 @@ from uuid import UUID
 from msgspec import Struct
 
 _HEADER = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
-_LONGEST = 256  # characters of a header; a later version of the format may be longer than this one
+_LONGEST = 256  # characters of a header; in later versions of the format, headers may be longer than today
 _MEMBER = re.compile(
     r"([a-z0-9][a-z0-9_*/@-]{0,255})=([\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e])"
 )
-_MOST_MEMBERS, _LONG_MEMBER, _MOST_STATE = 32, 128, 512  # of a `tracestate`: members, and characters
+# Of a `tracestate`: the most members, the characters above which a member is long, and the most characters.
+_MOST_MEMBERS, _LONG_MEMBER, _MOST_STATE = 32, 128, 512
 _NO_TRACE, _NO_SPAN = "0" * 32, "0" * 16
 
 
@@ -33,7 +35,7 @@ class TraceContext(Struct, frozen=True):
     """A span of a trace, with the data that its child spans need."""
 
     trace_id: str  # 32 hexadecimal digits
-    span_id: str  # 16
+    span_id: str  # 16 hexadecimal digits
     sampled: bool = True
     state: str | None = None  # data of tracing vendors, passed on unchanged
 
@@ -44,9 +46,9 @@ class TraceContext(Struct, frozen=True):
 
 
 def read_trace(header: str | None, state: str | None = None) -> TraceContext | None:
-    """Parse a `traceparent`, or return None when it is missing or invalid; then a new trace begins.
+    """Parse a `traceparent`. Return None when it is missing or invalid, so that the caller begins a new trace.
 
-    `state` must have been checked; it becomes part of the context.
+    `state` is a `tracestate` that `checked_state` has returned; it becomes part of the context.
     """
     if not header or len(header) > _LONGEST:
         return None
@@ -67,7 +69,7 @@ def checked_trace(header: str | None) -> str | None:
 def checked_state(state: str | None) -> str | None:
     """Return a `tracestate` in normal form, or None when it is invalid.
 
-    When it is too long, its long members are dropped first, then the last ones, which are the oldest.
+    When it is too long, its long members are dropped first, then members at its end, which are the oldest.
     """
     members = [member.strip() for member in (state or "").split(",") if member.strip()]
     read = [_MEMBER.fullmatch(member) for member in members]
@@ -93,7 +95,7 @@ def root_of(subject: UUID) -> TraceContext:
 
 
 def span_of(what: str, execution: UUID, attempt: int) -> str:
-    """Return the id of a span of an execution's attempt."""
+    """Return the id of the span that is named `what` and describes a part of an execution's attempt."""
     return _digest(execution, f"{what}:{attempt}", 8)
 
 

@@ -1,7 +1,7 @@
 """Base classes of API views. Each view is defined beside its subject, in `job_view` and the like.
 
-Names are camelCase, times RFC 3339 text, durations like "5m", unknown values null. A large field is left out of lists,
-not null; read the single object to see it.
+Names are in camelCase, times are RFC 3339 text, durations are written like "5m", and unknown values are null. In lists,
+a large field is left out, and not null; the single object has it.
 """
 
 from typing import Annotated, Generic, TypeVar, get_args
@@ -26,7 +26,7 @@ Status = Annotated[str, Meta(extra_json_schema={"enum": list(get_args(State))})]
 
 
 class Versioned:
-    """The marker of views with a `version` that is their ETag, for If-Match."""
+    """A marker of views: their `version` is also sent as the ETag, which clients repeat in If-Match."""
 
     __slots__ = ()
 
@@ -39,7 +39,7 @@ class Page(View, Generic[T], frozen=True, kw_only=True):
 
 
 class CompleteList(View, Generic[T], frozen=True, kw_only=True):
-    """A whole list: it is always short, and has no pages."""
+    """A complete list. It is always short, so it has no pages."""
 
     items: list[T]
 

@@ -15,10 +15,10 @@ from msgspec import Struct
 from horae.env import SECOND, Instant, Micros
 from horae.errors import BadInput, BadSignature
 
-TOLERANCE: Micros = 300 * SECOND  # between the sender's clock and ours; a captured request is valid this long
+TOLERANCE: Micros = 300 * SECOND  # largest accepted age of a signature, and difference between the two clocks
 PREFIX = "whsec_"
 LEAST_SECRET, MOST_SECRET = 16, 256  # characters
-MOST_SIGNATURES = 16  # in one header: senders that change their secret sign with both
+MOST_SIGNATURES = 16  # in one header; a sender that changes its secret signs with the old and the new one
 
 Headers = Mapping[bytes, bytes]
 
@@ -43,7 +43,7 @@ class SignedMessage(Struct, frozen=True):
 
 
 def verify(headers: Headers, body: bytes, secrets: Iterable[str], now: Instant) -> SignedMessage:
-    """Check a signature against all valid secrets. Raises BadSignature with the reason."""
+    """Check the signature of a request against all valid secrets. Raises BadSignature with the reason."""
     for names in _STANDARD:
         if names[2] in headers or names[0] in headers:
             return _standard(headers, names, body, tuple(secrets), now)
@@ -53,7 +53,7 @@ def verify(headers: Headers, body: bytes, secrets: Iterable[str], now: Instant) 
 
 
 def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
-    """Return the webhook-signature of a message, for senders and tests."""
+    """Return the `webhook-signature` header of a message, for senders and tests."""
     content = b"%s.%d.%s" % (message_id.encode(), timestamp, body)
     return "v1," + base64.b64encode(_mac(signing_key(secret), content)).decode()
 
@@ -66,16 +66,16 @@ def signing_key(secret: str) -> bytes:
 
 
 def check_secret(secret: str, field: str = "secret") -> str:
-    """Refuse a secret that is too short, or `whsec_` without valid base64."""
+    """Return the secret. Raises BadInput if it is too short, or begins with `whsec_` without valid base64 after it."""
     if not LEAST_SECRET <= len(secret) <= MOST_SECRET or not secret.isascii() or not secret.isprintable():
-        remedy = f"Use {LEAST_SECRET} to {MOST_SECRET} random ASCII characters, or leave it out and one is made."
+        remedy = f"Use {LEAST_SECRET} to {MOST_SECRET} random ASCII characters, or leave it out, and Horae makes one."
         raise BadInput(f"That {field} cannot be used.", remedy, field=field)
     try:
         strength = len(signing_key(secret))
     except (binascii.Error, ValueError):
         strength = 0
     if strength < LEAST_SECRET:
-        remedy = f"After {PREFIX} stand at least {LEAST_SECRET} random bytes as base64; or leave it out, one is made."
+        remedy = f"Write at least {LEAST_SECRET} random bytes as base64 after {PREFIX}. Or leave it out: one is made."
         raise BadInput(f"That {field} is not base64 after {PREFIX}, or too short.", remedy, field=field)
     return secret
 
@@ -88,9 +88,9 @@ def _standard(
     if missing:
         raise BadSignature(f"The header {missing[0]} is missing.", _REMEDY)
     if not _ID.fullmatch(message_id):
-        raise BadSignature(f"The header {names[0].decode()} is no id.", "Use 1 to 256 printable characters.")
+        raise BadSignature(f"The header {names[0].decode()} is not a valid id.", "Use 1 to 256 printable characters.")
     if not (stamp.isascii() and stamp.isdigit() and len(stamp) <= 12):
-        raise BadSignature(f"The header {names[1].decode()} is no time.", "Send whole seconds since 1970.")
+        raise BadSignature(f"The header {names[1].decode()} is not a time.", "Send whole seconds since 1970.")
     # Check the signature first, so that a sender without the secret does not learn this server's clock.
     content = b"%s.%s.%s" % (message_id.encode("latin-1"), stamp.encode(), body)
     if not _any_holds(shown.split(" "), content, secrets):
@@ -102,13 +102,16 @@ def _standard(
 def _refuse_stale(at: Instant, now: Instant) -> None:
     if abs(now - at) > TOLERANCE:
         age = (now - at) // SECOND
-        told = f"was signed {age} s ago" if age > 0 else f"is signed for {-age} s from now"
+        when = f"was signed {age} s ago" if age > 0 else f"is signed for a time {-age} s from now"
         remedy = f"At most {TOLERANCE // SECOND} s are allowed: sign again, and check both clocks."
-        raise BadSignature(f"This message {told}: a replay, or a clock that is wrong.", remedy)
+        raise BadSignature(f"This message {when}. It is a replay, or a clock is wrong.", remedy)
 
 
 def _any_holds(shown: list[str], content: bytes, secrets: tuple[str, ...]) -> bool:
-    """Return whether one of several signatures matches one of several secrets; always compares all of them."""
+    """Return whether one of several signatures matches one of several secrets.
+
+    All pairs are always compared, so that the duration reveals nothing.
+    """
     given = [text[3:].encode("latin-1") for text in shown[:MOST_SIGNATURES] if text.startswith("v1,")]
     expected = [base64.b64encode(_mac(signing_key(secret), content)) for secret in secrets]
     return sum(hmac.compare_digest(one, other) for one in expected for other in given) > 0
@@ -117,7 +120,8 @@ def _any_holds(shown: list[str], content: bytes, secrets: tuple[str, ...]) -> bo
 def _hub(shown: bytes, body: bytes, secrets: tuple[str, ...]) -> SignedMessage:
     """Check a GitHub signature.
 
-    GitHub signs the body only, so the body's digest is the message id: a delivery id can be forged.
+    GitHub signs only the body. So the message id is the body's digest, because the delivery id in the header is not
+    signed and could be forged.
     """
     found = _HEX.fullmatch(shown.strip())
     if found is None:

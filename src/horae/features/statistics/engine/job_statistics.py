@@ -102,7 +102,7 @@ class JobStatistics:
             raise BadInput(
                 f"From {first} to {last} are not 1 to {MOST_DAYS} days.", "Give a shorter window.", field="to"
             )
-        days = days_between(zone, first, last)
+        days = days_between(first, last)
         ended = await self._ended(job, zone, first, min(last, today), now)
         coming = await self._ahead(namespace, job, zone, max(first, today), last) if last >= today else {}
         return DaysView(timezone=zone, days=[_day_view(day, ended.get(day), coming.get(day, 0)) for day in days])
@@ -123,7 +123,7 @@ class JobStatistics:
         return found
 
     async def _ahead(self, namespace: int, job: UUID, zone: str, first: date, last: date) -> dict[date, int]:
-        days = days_between(zone, first, last + timedelta(days=1))
+        days = days_between(first, last + timedelta(days=1))
         edges = [begin_of_day(zone, day) for day in days]
         ahead = await count_coming(self._store, self._env, namespace, job, edges, SECONDS)
         return dict(zip(days, ahead.counts, strict=False))
