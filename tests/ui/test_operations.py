@@ -107,8 +107,8 @@ async def test_a_queue_is_created_changed_drained_and_resumed_by_undo(page, site
     await page.get_by_label("Name", exact=True).fill("reports")
     await page.get_by_label("Who is next").select_option("fair")
     await expect(page.get_by_role("button", name="Make it")).to_be_disabled()  # the field for the share is missing
-    await page.get_by_label("What executions are divided by").fill("${params.customer}")
-    await page.get_by_label("How much of the queue shares get").fill("acme=5, others=1")
+    await page.get_by_label("The key that divides executions into shares").fill("${params.customer}")
+    await page.get_by_label("The weights of shares").fill("acme=5, others=1")
     await page.get_by_label("How often they start").fill("100/1m")
     await check(page)
     await page.get_by_role("button", name="Make it").click()

@@ -1,4 +1,4 @@
-"""Circuit breakers: a job that fails too often is stopped for a while, then tried again with a few probes.
+"""Circuit breakers: a job that fails too often is stopped for a while, then tried with a few executions, the probes.
 
 A circuit is closed while the job succeeds, open after too many failures, and half-open when the open time is over. A
 half-open circuit lets a few probes run; their results open or close it. A job has one circuit, or one for each value of
@@ -28,7 +28,7 @@ _EXAMPLE = 'Write {"failures": "50%", "window": "1m", "minimum": 10, "openFor": 
 def _percent(value: Any, at: str) -> int:
     found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     if found is None or not 1 <= int(found[1]) <= 100:
-        remedy = 'Write the percentage at which it opens, from "1%" to "100%".'
+        remedy = 'Write the percentage at which the circuit opens, from "1%" to "100%".'
         raise BadInput(f"{at} is {str(value)[:40]!r}, not a share of the attempts.", remedy, field=at)
     return int(found[1])
 
@@ -37,14 +37,16 @@ PERCENT = Custom(_percent, str, "str", lambda percent: f"{percent}%")
 
 
 class Circuit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The settings of a job's circuit: it opens by the share of attempts that failed within a window."""
+    """The settings of a job's circuit, which opens when too large a share of the attempts within a window failed."""
 
-    failures: Annotated[int, Field(PERCENT, "The share of failed attempts that opens it.", metavar="PERCENT")] = 50
+    failures: Annotated[int, Field(PERCENT, "The share of failed attempts at which it opens.", metavar="PERCENT")] = 50
     window: Annotated[Micros, Field(Duration(SECOND, HOUR), "The time over which attempts are counted.")] = MINUTE
-    minimum: Annotated[int, Field(Integer(1, 1_000_000, _EXAMPLE), "Attempts in the window before it can open.")] = 10
+    minimum: Annotated[
+        int, Field(Integer(1, 1_000_000, _EXAMPLE), "It opens only after so many attempts in the window.")
+    ] = 10
     open_for: Annotated[Micros, Field(Duration(SECOND, 24 * HOUR), "How long it stays open.")] = 30 * SECOND
     probes: Annotated[
-        int, Field(Integer(1, 100, _EXAMPLE), "Executions that run while it is half-open; all must succeed.")
+        int, Field(Integer(1, 100, _EXAMPLE), "Executions that run while it is half-open; it closes when all succeed.")
     ] = 1
     key: Annotated[str | None, Field(Key(), "A template: each value has a circuit of its own.")] = None
 
@@ -62,8 +64,8 @@ class CircuitStatus(Struct, frozen=True, kw_only=True):
     state: CircuitState = "closed"
     era: int = 0
     since: Instant = 0
-    until: Instant | None = None  # when an open circuit is tried again; None: only by hand
-    forced: bool = False  # set by hand: counted attempts do not change it
+    until: Instant | None = None  # when probes of an open circuit start; None: when a user changes it
+    forced: bool = False  # set by a user: counted attempts do not change it
     cause: str = ""
     by: str = NO_USER
     probes: tuple[UUID, ...] = ()  # executions that may run while it is half-open
@@ -132,7 +134,7 @@ def is_due(status: CircuitStatus, now: Instant) -> bool:
 
 
 def bucket_of(circuit: Circuit, now: Instant) -> Instant:
-    """Return the part of the window in which an attempt is counted, as the instant at which the part begins."""
+    """Return the begin of the part of the window in which an attempt is counted."""
     width = max(SECOND, circuit.window // BUCKETS)
     return now - now % width
 

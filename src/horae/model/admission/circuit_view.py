@@ -13,7 +13,8 @@ from horae.model.base.view import Time, View, shown_time
 class CircuitView(View, frozen=True, kw_only=True):
     """The state of a circuit: closed (executions start), open (none start) or half-open (probes run).
 
-    `attempts` and `failed` count its window since its last change; `waiting` counts the executions that wait for it.
+    `attempts` and `failed` count attempts within its window and since its last change; `waiting` counts the executions
+    that wait for the circuit.
     """
 
     job_id: UUID
@@ -24,7 +25,7 @@ class CircuitView(View, frozen=True, kw_only=True):
     cause: str
     by: Annotated[str | None, Meta(description="The user who changed it; null when it changed by itself.")]
     since: Time | None
-    until: Annotated[Time | None, Meta(description="When probes start; null when that is not known.")]
+    until: Annotated[Time | None, Meta(description="When probes of an open circuit start; null if no time is set.")]
     attempts: int
     failed: int
     waiting: int
@@ -47,7 +48,7 @@ class JobCircuitView(View, frozen=True, kw_only=True):
 
     job_id: UUID
     job: str
-    definition: Annotated[dict[str, Any], Meta(description="The job's `circuit`.")]
+    definition: Annotated[dict[str, Any], Meta(description="The settings of the circuit: the job's field `circuit`.")]
     circuits: list[CircuitView]
     changes: Annotated[list[CircuitChangeView], Meta(description="The changes of the last 30 days, newest first.")]
 

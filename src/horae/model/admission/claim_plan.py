@@ -1,8 +1,9 @@
 """The choice between lanes: how many executions a claim takes from each lane, and in which order.
 
-A worker chooses between its queues by its own weights or order. Shares of a fair queue are chosen by virtual time,
-lanes of a share by rank. While others wait, a share gets one quantum at a time. The plan merges the visits to a lane,
-so that a claim queries each lane once.
+A worker chooses between its queues by its own weights or order. In a fair queue, the share with the least virtual time
+is next; in a share, the lane with the lowest rank. While other shares wait, a share gets only a quantum of executions
+before the choice is made again. If a lane is chosen several times, the plan adds up the numbers, so that a claim
+queries each lane once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +18,7 @@ from horae.model.admission.policy import quantum
 from horae.model.admission.virtual_times import VirtualTimes
 
 NO_RANK = -(1 << 62)
-UNKNOWN = 1 << 20  # executions in a lane that was not counted
+UNKNOWN = 1 << 20  # assumed number of executions in a lane that was not counted
 
 
 class WorkerGroup(Struct, frozen=True):
@@ -28,24 +29,24 @@ class WorkerGroup(Struct, frozen=True):
 
 
 class LaneState(Struct, frozen=True, kw_only=True):
-    """A server's knowledge of a non-empty lane, such as its lowest rank and the mean size of its slices.
+    """A server's knowledge of a non-empty lane.
 
-    `jobs` are the jobs that the server has granted from this lane: only these are worth a look for prefetching. None
-    stands for any job.
+    `jobs` are the jobs of which the server has granted executions from this lane; a claim that only prefetches leaves
+    out lanes without its jobs. None stands for any job.
     """
 
     lane: int
-    low: int = NO_RANK
-    mean: float = 1.0
+    low: int = NO_RANK  # lowest rank
+    mean: float = 1.0  # mean number of executions in a slice
     jobs: frozenset[UUID] | None = None
     cost: Cost = PLAIN  # of each execution
     spread: WorkerGroup | None = None  # workers over which its executions are spread; None: not spread
     limits: tuple[str, ...] = ()  # names of the limits of its queue and its namespace
     queue: int = 0
-    share: str | None = None  # of a fair queue
-    amount: int = UNKNOWN
+    share: str | None = None  # of a fair queue; None: the queue is not fair
+    amount: int = UNKNOWN  # number of its executions
     virtual: float = 0.0  # virtual time of its share
-    served: int = 0  # sequence number of the last time its share was served
+    served: int = 0  # grows with every time a share is served; the number of the last time for this share
     price: float = 0.0  # virtual time that one execution adds
     expected: float = 50_000.0  # expected duration of an execution, in microseconds
     owed: int = 0  # slots reserved for its share and not in use
@@ -83,7 +84,7 @@ class LaneClaim(Struct):
 
 
 class _Share:
-    """The lanes of one share, lowest rank first, and how many executions may still be taken from the current one."""
+    """The lanes of one share, lowest rank first; `left` is the number of executions left in the current lane."""
 
     def __init__(self, lanes: list[LaneState]) -> None:
         first = lanes[0]
@@ -100,7 +101,7 @@ class _Share:
         return quantum(self.lanes[self.at].expected)
 
     def take(self, most: int) -> tuple[LaneState, int]:
-        """Take executions from the current lane."""
+        """Take at most `most` executions from the current lane, and return the lane and their number."""
         view = self.lanes[self.at]
         count = min(most, self.left)
         self.left -= count
@@ -132,7 +133,11 @@ class _Queue:
         return bool(self._line)
 
     def take(self, most: int, *, alone: bool) -> tuple[LaneState, int]:
-        """Take a quantum for the share whose turn it is, or everything wanted when no other share waits."""
+        """Take executions for the share whose turn it is, and return the lane and their number.
+
+        The share gets a quantum; or up to `most` if no other share waits and the queue is `alone`: no other queue waits
+        for its turn.
+        """
         _, i, share = heappop(self._line)
         if self._line or not alone:
             most = min(most, share.quantum)
@@ -161,16 +166,15 @@ def is_plain(views: Sequence[LaneState], preferences: QueuePreferences | None) -
 
 
 def plan_claims(views: Sequence[LaneState], room: int, preferences: QueuePreferences | None = None) -> list[LaneClaim]:
-    """Return how many executions to take from which lanes, `room` in all, ordered by first turn."""
+    """Return the number of executions to take from each lane, at most `room` in all; the lane chosen first is first."""
     queues: dict[int, list[LaneState]] = {}
     for view in views:
         queues.setdefault(view.queue if preferences is not None else 0, []).append(view)
     lines = {queue: line for queue, own in queues.items() if (line := _Queue(own)).has_more}
     virtual_times = {queue: preferences.shares.virtual(queue) if preferences is not None else 0.0 for queue in lines}
     front = sorted((view for view in views if is_in_front(view.low) and view.low != NO_RANK), key=_low)[:room]
-    turns: dict[int, LaneClaim] = {
-        view.lane: LaneClaim(view, 1) for view in front
-    }  # executions were preempted for the items at the front
+    # Other executions were preempted for the items at the front, so these items go first.
+    turns: dict[int, LaneClaim] = {view.lane: LaneClaim(view, 1) for view in front}
     room -= len(front)
     while room > 0 and lines:
         queue = _next(lines, virtual_times, preferences)

@@ -27,8 +27,8 @@ def envelope_keys(
 ) -> str | None:
     """Add the keys of the job's limits and sequence to an envelope's keys.
 
-    Raises BadInput for a key that cannot be filled in. With `lenient` there is no caller to refuse; such executions
-    share one key.
+    Raises BadInput for a key that cannot be filled in. With `lenient`, for executions without a caller who could get
+    the error, the value of such a key is UNFILLED, so that these executions share the key.
     """
     keys = _keys(job, spec, item, tags, lenient=lenient)
     mine = structs.replace(keys_of(base), limits=keys.limits, rated=keys.rated, sequence=keys.sequence)
@@ -71,8 +71,8 @@ def common_keys(base: str | None, job: UUID, spec: Spec, items: Sequence[bytes],
 def _are_alike(spec: Spec, items: Sequence[bytes]) -> bool:
     """Return whether all items have the same values in the params that the job's keys use.
 
-    All items are decoded at once. Returns False, so that each item is checked on its own, when a key is more than a
-    plain param or a value is neither a text nor a whole number.
+    All items are decoded at once. This needs keys that are plain params (`${params.NAME}`) and values that are texts or
+    whole numbers. Otherwise the function returns False, so that the caller computes the keys of each item.
     """
     templates = [template for template in (*(one.key for one in spec.limits), spec.sequence) if "${" in template]
     names = tuple(name for template in templates if (name := plain_param(template)) is not None)

@@ -15,9 +15,11 @@ class HeldKeyView(View, frozen=True, kw_only=True):
         Literal["job", "key", "sequence"],
         Meta(description="The job's own limit, a limit of each value of a key, or a sequence."),
     ]
-    key: Annotated[str | None, Meta(description="The template, such as `${params.customer}`; null once it is gone.")]
+    key: Annotated[
+        str | None, Meta(description="The template, such as `${params.customer}`; null if the job no longer has it.")
+    ]
     value: Annotated[str, Meta(description="The value of the template; a digest of it when it is long.")]
-    concurrency: Annotated[int | None, Meta(description="How many executions may hold it.")]
+    concurrency: Annotated[int | None, Meta(description="How many executions may hold it at once.")]
     rate: str | None
     used: Annotated[int, Meta(description="Executions that are queued or running.")]
     waited_for: Annotated[bool, Meta(description="Whether other executions wait for it.")]

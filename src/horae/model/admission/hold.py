@@ -1,6 +1,7 @@
-"""Holds: while a hold lasts, no execution of a queue, or of a whole namespace, starts.
+"""Holds: while a hold is open, no execution of a queue, or of a whole namespace, starts.
 
-A hold opened by hand has an end. A maintenance window follows a calendar that says when starts are held.
+A user opens a hold with an end, or without one; the latter is called a pause. A maintenance window is a hold that
+follows a calendar: it is open while the calendar is open.
 """
 
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ from horae.model.base.duration import DAY, format_duration
 from horae.model.base.instant import format_instant
 from horae.model.triggers.calendars.compiled import LAST, Calendar
 
-LONGEST: Micros = 30 * DAY  # the longest hold opened by hand
+LONGEST: Micros = 30 * DAY  # the longest hold with an end that a user may open
 FARTHEST: Micros = 366 * DAY  # how far ahead a hold may begin
 NEVER: Instant = 1 << 62
 AT_ONCE: Instant = 0  # 0, so that it is in the past on every server's clock
@@ -26,7 +27,7 @@ HoldState = Literal["planned", "open", "ended"]
 class Hold(Struct, frozen=True, kw_only=True):
     """A period in which a queue, or every queue of a namespace, starts nothing.
 
-    For a window, `from_at` and `until_at` are its current or next opening.
+    For a window, `from_at` and `until_at` are the current or the next opening of its calendar.
     """
 
     id: UUID
@@ -62,22 +63,24 @@ def hold_span(
 ) -> tuple[Instant, Instant]:
     """Return when a hold begins and ends, from an optional begin and either an end or a length."""
     if (end is None) == (length is None):
-        said = "neither for nor until" if end is None else "both for and until"
-        raise BadInput(f"A hold with {said} is not clear.", 'Say how long it lasts, as "for": "30m".', field="for")
+        said = "neither" if end is None else "both"
+        detail = f"A hold needs either for or until, and {said} is given."
+        raise BadInput(detail, 'Say how long it lasts, as "for": "30m".', field="for")
     start = now if begin is None else begin
     stop = start + length if length is not None else end or 0
     if begin is not None and begin > now + FARTHEST:
-        raise BadInput("It would begin in more than a year.", "Attach a calendar as a window instead.", field="from")
+        detail = "The hold would begin in more than a year."
+        raise BadInput(detail, "Attach a calendar as a window instead.", field="from")
     if stop <= start:
-        detail = f"It would end at {format_instant(stop)}, not after it begins ({format_instant(start)})."
+        detail = f"The hold would end at {format_instant(stop)}, not after it begins ({format_instant(start)})."
         raise BadInput(detail, "Let it end after it begins.", field="until" if length is None else "for")
     if stop <= now:
-        raise BadInput(f"It would have ended at {format_instant(stop)}.", "Let it end later than now.", field="until")
+        detail = f"The hold would have ended at {format_instant(stop)}."
+        raise BadInput(detail, "Let it end later than now.", field="until")
     if stop - start > LONGEST:
-        detail = (
-            f"It would last {format_duration((stop - start) // DAY * DAY)}; {format_duration(LONGEST)} is the most."
-        )
-        remedy = "Hold for less and again, or attach a calendar as a window."
+        length_shown = format_duration((stop - start) // DAY * DAY)
+        detail = f"The hold would last {length_shown}; at most {format_duration(LONGEST)} are allowed."
+        remedy = "Open a shorter hold and renew it, or attach a calendar as a window."
         raise BadInput(detail, remedy, field="until" if length is None else "for")
     return AT_ONCE if begin is None or begin <= now else begin, stop
 
@@ -98,11 +101,11 @@ def check_window(name: str, calendar: Calendar, now: Instant) -> tuple[Instant, 
     begin, end = next_opening(calendar, now)
     if begin == NEVER:
         remedy = "A window holds starts while its calendar is open: name one that opens."
-        raise BadInput(f'Calendar "{name}" is not open any more: the window would never hold anything.', remedy)
+        raise BadInput(f'Calendar "{name}" never opens again, so the window would never hold anything.', remedy)
     if end is None:
         when = "now" if begin <= now else f"at {format_instant(begin)}"
-        remedy = "A window holds starts while its calendar is open: name one that closes, as nights or a date."
-        raise BadInput(f'Calendar "{name}" opens {when} and never closes: nothing would ever start again.', remedy)
+        remedy = "A window holds starts while its calendar is open: name one that closes, such as nights or a date."
+        raise BadInput(f'Calendar "{name}" opens {when} and never closes, so nothing would ever start again.', remedy)
     return AT_ONCE if begin <= now else begin, end
 
 

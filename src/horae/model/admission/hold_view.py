@@ -23,7 +23,9 @@ class HoldView(View, frozen=True, kw_only=True):
     queue: Annotated[str | None, Meta(description="Null for every queue of the namespace.")]
     calendar: Annotated[str | None, Meta(description="The calendar of a maintenance window.")] = None
     state: HoldState
-    paused: Annotated[bool, Meta(description="It has no end: it lasts until the queue is resumed.")] = False
+    paused: Annotated[bool, Meta(description="Whether the hold has no end and lasts until the queue is resumed.")] = (
+        False
+    )
     reason: str
     since: Time | None = field(name="from")
     until: Time | None
@@ -32,7 +34,9 @@ class HoldView(View, frozen=True, kw_only=True):
     created_at: Time
     created_by: str | None = None
     ended_at: Time | None = None
-    ended_by: Annotated[str | None, Meta(description="The user who released it; null when its time was over.")] = None
+    ended_by: Annotated[
+        str | None, Meta(description="The user who released the hold; null if it ended at its time.")
+    ] = None
 
 
 class ReleasedView(View, frozen=True, kw_only=True):

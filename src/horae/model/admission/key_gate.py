@@ -1,4 +1,4 @@
-"""The gate before the queue: which items have room under their keys, and where the others wait.
+"""The gate before the queue: an item is queued when all its keys have room; otherwise it waits at a key without room.
 
 All functions are pure. The caller holds the locks of the keys and passes their states.
 """
@@ -17,7 +17,7 @@ ItemRef = tuple[UUID, int]  # a parcel and one of its items
 
 
 class GateEntry(Struct, frozen=True):
-    """A slice that arrives at the gate, and its place in the queue once it is admitted."""
+    """A slice that arrives at the gate, its keys, and the lane and rank that it gets once it is admitted."""
 
     slice: WaitingSlice
     keys: EnvelopeKeys
@@ -26,16 +26,16 @@ class GateEntry(Struct, frozen=True):
 
 
 class KeyState(Struct):
-    """The state of a key under its lock: the room of a limit, or the current item of a sequence."""
+    """The state of a key, read while the key is locked: the room of a limit, or the current item of a sequence."""
 
     room: int = 0  # of a limit
     head: ItemRef | None = None  # of a sequence: the first item that has not ended; None when it is empty
-    has_woken: bool = False  # a woken slice is about to arrive and goes before new ones
+    has_woken: bool = False  # the promoter will soon bring a woken slice, which new slices must not overtake
     has_waiters: bool = False  # a slice waits at this key's gate
 
 
 class GateResult(Struct):
-    """The slices that were admitted, the slices that wait, and the parcels that hold keys now."""
+    """The slices that were admitted, the slices that wait, and the (key, parcel) pairs that were admitted."""
 
     queued: list[QueuedSlice] = []
     waiting: list[WaitingSlice] = []
@@ -45,9 +45,10 @@ class GateResult(Struct):
 def pass_gate(
     entries: Sequence[GateEntry], states: Mapping[str, KeyState], now: Instant, *, fresh: bool = False
 ) -> GateResult:
-    """Admit entries in order while all their keys have room; the rest waits at the key that lacks room.
+    """Admit each entry, in order, if all its keys have room; otherwise the entry waits at the first key without room.
 
-    A slice that fits in part is cut. With `fresh`, entries do not overtake a woken slice.
+    If only some items of a slice have room, the slice is divided. With `fresh`, the entries are new and must not
+    overtake a woken slice.
     """
     passed = GateResult()
     for entry in entries:
@@ -65,7 +66,7 @@ def pass_gate(
 
 
 def _blocked(entry: GateEntry, states: Mapping[str, KeyState], fresh: bool, *, after: int = 0) -> str | None:
-    """Return the first key that admits nothing of an entry, or nothing more once `after` items were admitted."""
+    """Return the first key that admits no item of an entry, or no further item after `after` items were admitted."""
     for key in entry.keys.guarded:
         state = states[key]
         if is_sequence(key):
@@ -96,7 +97,7 @@ def blocked_slice(waiting: WaitingSlice, key: str, rank: int) -> WaitingSlice:
 
 
 def woken_slice(waiting: WaitingSlice, rank: int, now: Instant) -> WaitingSlice:
-    """Return a slice that waits for nothing but its keys: the promoter brings it to the gate next."""
+    """Return a slice that is due now, so that the promoter brings it to the gate, where it waits only for its keys."""
     return structs.replace(waiting, wake_at=now, reason="limit", gate=None, rank=rank)
 
 

@@ -1,6 +1,6 @@
 """The keys of an envelope: limits, sequences and other properties that decide when its items may start.
 
-Items with different keys never share a parcel, so the keys of a parcel hold for all its items.
+Items with different keys never share a parcel, so the keys of a parcel apply to all its items.
 """
 
 from functools import lru_cache
@@ -8,24 +8,24 @@ from functools import lru_cache
 import msgspec
 from msgspec import Struct
 
-# Flags of a slice: the bookkeeping that is due when it leaves a shelf. A slice without flags needs no lookup.
+# Flags of a slice: most mean bookkeeping when the slice leaves a shelf. A slice without flags needs no lookup.
 KEYED = 1  # its parcel holds keys of limits, or a place in a sequence
-LIMITED = 2  # it was claimed from a lane with a limit of its job, its queue or its namespace
+LIMITED = 2  # it was claimed from a lane with a limit of its queue or its namespace
 RATED = 4  # its start is charged to the rate of a key
-AFFINE = 8  # its worker is recorded: other executions with the same key go there
-# The next two say who yields to whom; they free nothing.
+AFFINE = 8  # its worker is recorded, because executions with the same affinity key prefer that worker
+# The next two decide which work yields to other work; they need no bookkeeping.
 PREEMPTS = 16  # its job may preempt less urgent work
 PREEMPTIBLE = 32  # its job may be preempted by more urgent work
 CIRCUIT = 64  # a circuit is checked before it starts, and counts its end
 CHILD = 128  # it runs a step of a workflow: its end continues the workflow
 CHOSEN = 256  # a rollout chose its version, and counts its result
-AGAIN = 512  # it replays a dead letter; the letter reopens if it is cancelled
+AGAIN = 512  # it replays a dead letter, which is reopened if this execution is cancelled
 
 
 class EnvelopeKeys(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The keys that apply to the items of a parcel."""
 
-    turn: str | None = None  # of a trigger whose executions run one at a time
+    turn: str | None = None  # key of the turns of a trigger whose executions run one at a time
     gated: bool = False  # its items wait for that turn
     limits: tuple[str, ...] = ()  # names of limits by key, sorted
     rated: bool = False  # some of these limits have a rate
@@ -34,7 +34,7 @@ class EnvelopeKeys(Struct, frozen=True, kw_only=True, omit_defaults=True):
     standing: int = 0  # the flags PREEMPTS and PREEMPTIBLE of their slices
     circuit: str | None = None  # key of the circuit that can block their start; empty for the job's own
     child: bool = False  # they run a step of the workflow that is their parent
-    rollout: int = 0  # start of the rollout that chose their version
+    rollout: int = 0  # instant at which the rollout started that chose their version; 0: none
     again: bool = False  # each replays a dead letter
 
     @property
@@ -58,7 +58,7 @@ _decode = msgspec.json.Decoder(EnvelopeKeys).decode
 
 
 def keys_of_job(preempts: bool, preemptible: bool) -> EnvelopeKeys:
-    """Return the keys that all executions of a job have, whatever their params."""
+    """Return the keys that do not depend on the params of an execution: the flags for preemption."""
     return _STANDINGS[preempts + 2 * preemptible]
 
 

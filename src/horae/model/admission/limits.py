@@ -1,7 +1,8 @@
 """Limits: how many executions run at once and how often they start, for a job, a queue, a namespace or a key.
 
-Limits of a job, a queue or a namespace close lanes; a claim checks them. Limits by key, and sequences, decide when an
-item may enter the queue. There are no separate counters: usage is counted from the stored slices.
+A claim checks the limits of queues and namespaces: a limit without room closes its lanes. The limits of a job, which
+are limits by key, and sequences decide when an item may enter the queue. There are no separate counters: the store
+counts usage from the stored slices.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +27,7 @@ _LIMITS = 'Write [{"key": "${params.customer}", "concurrency": 2, "rate": "10/1m
 _LONG = 128  # characters; a longer value is replaced by a digest in the name of its key
 _PREFIX = "${params."
 BY_KEY = "limit:"  # prefix of the names of limits by key
-_FAN = "fan"  # takes the place of a template's digest
+_FAN = "fan"  # replaces the template's digest in the keys of workflow steps
 UNLIMITED = 1 << 30
 
 
@@ -82,9 +83,9 @@ def namespace_limit(namespace: int) -> str:
 
 
 def key_name(job: UUID, template: str, value: str) -> str:
-    """Name a limit for one value of its key.
+    """Return the key of a job's limit for one value of its template.
 
-    The name depends on the template only, so other edits of the limit keep it.
+    Of the limit, only the template is part of the key, so that other edits of the limit do not change it.
     """
     return f"{BY_KEY}{job}:{_digest(template)}:{_short(value)}"
 
@@ -94,7 +95,10 @@ def sequence_name(job: UUID, value: str) -> str:
 
 
 def fan_key(parent: UUID, step: str, most: int) -> str:
-    """Name the key that limits how many children of a workflow step run at once; no digest starts with `fan`."""
+    """Return the key that limits how many children of a workflow step run at once.
+
+    Digests of templates are hexadecimal, so none of them starts with `fan`.
+    """
     return f"{BY_KEY}{parent}:{_FAN}{most}:{_short(step)}"
 
 
@@ -116,7 +120,7 @@ def job_of(key: str) -> UUID:
 def limit_of(key: str, limits: Iterable[KeyLimit]) -> Limit:
     """Return the current limit of a key.
 
-    A step's key contains its limit; a limit that was removed from the job blocks nothing.
+    The key of a workflow step contains its limit. A key whose limit was removed from the job limits nothing.
     """
     if is_fan(key):
         return Limit(concurrency=int(key.split(":", 3)[2].removeprefix(_FAN)))
@@ -169,7 +173,7 @@ class KeyTemplates(Struct, frozen=True):
 
 
 def plain_param(template: str) -> str | None:
-    """Return the param's name if the template is just a param; such a key needs no expression."""
+    """Return the param's name if the template is just `${params.NAME}`, so that no expression need be evaluated."""
     name = template[len(_PREFIX) : -1]
     return name if template.startswith(_PREFIX) and template.endswith("}") and name.isidentifier() else None
 
@@ -189,7 +193,7 @@ def check_limits(limits: Sequence[KeyLimit], sequence: str) -> None:
         seen.add(limit.key)
         if limit.key == sequence and limit.concurrency is not None and limit.concurrency > 1:
             raise BadInput(
-                f'limits[{i}] lets {limit.concurrency} executions of "{sequence}" run at once, the sequence one.',
+                f'limits[{i}] lets {limit.concurrency} executions of "{sequence}" run at once, the sequence only 1.',
                 "Leave the limit's concurrency out, or the sequence.",
                 field=f"limits[{i}].concurrency",
             )

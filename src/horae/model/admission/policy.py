@@ -1,8 +1,8 @@
 """Policies: the order in which a queue starts its executions.
 
 Two numbers decide. Within a lane, the lowest rank is first (`rank.py`). Between the shares of a fair queue, the least
-virtual time is first (`virtual_times.py`). A policy says how both are computed. Each kind is a struct with the table of
-its fields.
+virtual time is first (`virtual_times.py`). A policy says how both numbers are computed. Each kind of policy is a
+struct, whose annotations describe its fields.
 """
 
 import re
@@ -22,10 +22,10 @@ from horae.model.fields.values import KNOWN, a_text, an_int, an_object, one_of, 
 from horae.model.fields.variants import Variants
 
 Charge = Literal["time", "executions"]
-QUANTUM = 16  # executions that a share gets at a time while others wait
+QUANTUM = 16  # executions that a share gets at a time while other shares wait
 QUANTUM_TIME: Micros = SECOND  # the worker time that a share gets at a time; at least one execution
-SHORT_TIME: Micros = SECOND // 100  # very short executions get more than QUANTUM, up to this time in all
-MOST_AT_A_TIME = 1024
+SHORT_TIME: Micros = SECOND // 100  # a share gets more than QUANTUM very short executions, for this time in total
+MOST_AT_A_TIME = 1024  # executions that a share gets at a time at most
 MOST_SHARES = 1000  # shares with a weight or a reserve
 MOST_SLOTS = 100_000
 _PERCENT = re.compile(r"\d{1,3}(\.\d+)?%")
@@ -37,9 +37,7 @@ _SLOTS = 'Write slots as 4, or a part of them as "25%".'
 def _read_by(value: Any, at: str) -> str:
     """Read the key by which a fair queue is divided. Raises BadInput."""
     if value == "namespace":
-        remedy = (
-            'A worker serves one namespace, so its queues have no others to share with; divide by "${params.tenant}".'
-        )
+        remedy = 'All executions of the queue are in one namespace. Divide it by a param, such as "${params.tenant}".'
         raise BadInput("A queue belongs to one namespace and cannot be divided by it.", remedy, field=at)
     if not isinstance(value, str) or (value not in ("job", "caller") and "${" not in value):
         raise BadInput(f"{at} does not distinguish executions.", _BY, field=at)
@@ -133,7 +131,9 @@ class FifoPolicy(_Policy, frozen=True, kw_only=True, tag="fifo"):
 class PriorityPolicy(_Policy, frozen=True, kw_only=True, tag="priority"):
     """Arrival order with a head start for each level of priority. Nothing starves, unless it is strict."""
 
-    ageing: Annotated[Micros, _HEAD_START, Field(_AGEING, "The head start of a level.", example="60s")] = 60 * SECOND
+    ageing: Annotated[
+        Micros, _HEAD_START, Field(_AGEING, "The head start of each level of priority.", example="60s")
+    ] = 60 * SECOND
     strict: Annotated[bool, _HEAD_START, Field(_STRICT, "Whether a higher level always goes first.")] = False
 
 
@@ -145,7 +145,7 @@ class ShortestPolicy(_Policy, frozen=True, kw_only=True, tag="shortest"):
     """Arrival order, delayed in proportion to the expected duration. Long executions run, too."""
 
     factor: Annotated[
-        float, Field(Number(0.1, 1000), "How many times its expected duration an execution is put back.")
+        float, Field(Number(0.1, 1000), "An execution is put back by its expected duration, times this factor.")
     ] = 10.0
 
 
@@ -155,13 +155,13 @@ PRIORITY = PriorityPolicy()  # the default of a queue
 
 
 class FairPolicy(_Policy, frozen=True, kw_only=True, tag="fair"):
-    """The share with the least service for its weight is next."""
+    """The share that has received the least service for its weight is next."""
 
     by: Annotated[
         str,
         Field(
             Custom(_read_by, str, "str"),
-            "What executions are divided by: job, caller, or a template.",
+            "The key that divides executions into shares: job, caller, or a template.",
             example="${params.customer}",
             metavar="KEY",
         ),
@@ -179,7 +179,7 @@ class FairPolicy(_Policy, frozen=True, kw_only=True, tag="fair"):
         dict[str, float],
         Field(
             Custom(_read_weights, dict[str, float], "Mapping[str, float]", option="pairs"),
-            "How much of the queue shares get, against others.",
+            "The weights of shares: how much of the queue each gets, compared with the others.",
             example={"acme": 5},
             flag="weight",
             metavar="SHARE=N",
@@ -195,9 +195,9 @@ class FairPolicy(_Policy, frozen=True, kw_only=True, tag="fair"):
             metavar="SHARE=N",
         ),
     ] = {}
-    charge: Annotated[Charge, Field(Choice(get_args(Charge)), "What shares pay for: worker time, or executions.")] = (
-        "time"
-    )
+    charge: Annotated[
+        Charge, Field(Choice(get_args(Charge)), "What counts as a share's service: time or executions.")
+    ] = "time"
 
     def weight(self, share: str) -> float:
         """Return the weight of a share."""
@@ -223,7 +223,7 @@ def read_policy(value: Any, at: str = "policy") -> Policy:
 
 
 def _refuse_other(name: str, kind: str, at: str) -> None:
-    """Refuse a field that belongs to another kind: it would have no effect."""
+    """Refuse a field that belongs to another kind, because it would have no effect."""
     owner = next((other for other, table in POLICIES.tables.items() if name in table.names), None)
     if owner is not None:
         remedy = f'It belongs to "{owner}"; leave it out, or set "kind": "{owner}".'
@@ -241,7 +241,7 @@ POLICY = Custom(read_policy, str | dict[str, Any], "str | Mapping[str, Any]", wr
 
 @lru_cache(maxsize=1024)
 def decode_policy(text: str) -> Policy:
-    """Decode a stored policy. The first version stored no kind for `priority`."""
+    """Decode a stored policy. The first version of Horae stored no kind for `priority`."""
     stored = msgspec.json.decode(text)
     for one in (stored, stored["within"]) if "within" in stored else (stored,):
         one.setdefault("kind", "priority")
@@ -255,7 +255,7 @@ def order_within(policy: Policy) -> Order:
 
 
 def ranks_by_arrival(policy: Policy) -> bool:
-    """Return whether ranks are arrivals with a bounded head start; such queues can be served as one line."""
+    """Return whether a rank is the arrival time less a bounded head start, so that such queues can share one order."""
     return isinstance(policy, FifoPolicy) or (isinstance(policy, PriorityPolicy) and not policy.strict)
 
 
@@ -269,7 +269,7 @@ def quantum(expected: float) -> int:
 
 
 def slots_reserved(reserve: int | str, slots: int) -> int:
-    """Return how many of these slots a share may reserve; a percentage yields at least one slot."""
+    """Return how many of `slots` a share reserves; a percentage reserves at least one slot."""
     if isinstance(reserve, int):
         return reserve
     return max(1, int(slots * float(reserve.rstrip("%")) / 100)) if slots else 0

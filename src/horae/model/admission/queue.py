@@ -13,7 +13,7 @@ from horae.model.fields.kinds import Flag, Integer
 from horae.model.fields.table import Document, Field, Group, Table
 from horae.model.fields.values import an_object
 
-DEFAULT_QUEUE = "default"  # of a namespace that named no other
+DEFAULT_QUEUE = "default"  # the default queue of a namespace in which no other queue is its default
 QueueState = Literal["active", "draining"]
 
 
@@ -26,7 +26,10 @@ class ServedQueues(Struct, frozen=True):
 
 
 def read_served(given: Sequence[str]) -> ServedQueues:
-    """Read a worker's queues: "critical=5" with weights, "critical,default" or "critical>default" in order."""
+    """Read a worker's queues: "critical=5" for each queue and its weight; or "critical,default" for a strict order.
+
+    "critical>default" is another way to write the order.
+    """
     if len(given) == 1 and ("," in given[0] or ">" in given[0]):
         names = tuple(name.strip() for name in given[0].replace(">", ",").split(","))
         if any("=" in name for name in names):
@@ -46,7 +49,7 @@ _SERVED = "Write --queue critical=5 --queue default=1 for weights, or --queue cr
 
 def _checked(names: tuple[str, ...]) -> tuple[str, ...]:
     if not all(names) or len(set(names)) < len(names) or any("," in name or ">" in name for name in names):
-        raise BadInput(f"{', '.join(names)!r} does not name queues, each once.", _SERVED, field="queues")
+        raise BadInput(f"{', '.join(names)!r} is not a list of different queues.", _SERVED, field="queues")
     return names
 
 
@@ -118,7 +121,7 @@ QUEUE = Table(QueueDefinition, "A queue")
 
 
 def parse_queue(body: Any) -> tuple[QueueSpec, bool | None]:
-    """Read a queue's definition, and whether it becomes the namespace's default; null means left out."""
+    """Read a queue's definition, and whether it becomes the namespace's default. A null field counts as left out."""
     given = an_object(body, "body", _EXAMPLE)
     QUEUE.refuse_unknown(given)
     read = QUEUE.read(given)

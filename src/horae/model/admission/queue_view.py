@@ -29,7 +29,7 @@ else:
 
 
 class QueueView(_Defined, frozen=True, kw_only=True):
-    """A named queue; `lanes` are its hundred longest lanes at most.
+    """A named queue; `lanes` has at most its 100 longest lanes.
 
     `state` is active; paused (until it is resumed); held (by one of `holds`); or draining (it accepts nothing new).
     """

@@ -1,7 +1,7 @@
 """Quotas: bounds on the queued and running executions of a namespace, its daily usage, and the length of queues.
 
-Queued executions are counted under a lock when a submission is accepted, so that bound is never exceeded. Daily usage
-is read from statistics, which are a few seconds behind.
+The bounds of queued executions are never exceeded, because the executions are counted under a lock when a submission is
+accepted. Daily usage is read from statistics, which are a few seconds old.
 """
 
 from collections.abc import Mapping
@@ -98,7 +98,7 @@ def day_of(now: Instant) -> int:
 
 
 def used_up(quota: Quota, use: QuotaUsage) -> str | None:
-    """Return the daily bound that is used up, in words, or None."""
+    """Return a daily bound that is used up, in words, or None."""
     bounds = (
         (quota.executions_per_day, use.executions, "executionsPerDay", "executions"),
         (quota.worker_seconds_per_day, use.busy // SECOND, "workerSecondsPerDay", "seconds of workers"),
@@ -115,7 +115,7 @@ def refuse_for_today(reason: str, now: Instant) -> OverQuota:
     left = (DAY - now % DAY) // SECOND + 1
     return OverQuota(
         f"The namespace is over its quota {reason}.",
-        "It restarts at midnight UTC; an administrator can raise it with `horae namespaces quota`.",
+        "Usage is counted anew from midnight UTC; an administrator can raise the quota with `horae namespaces quota`.",
         retryAfter=left, quota=reason.partition(":")[0],
     )  # fmt: skip
 
@@ -123,15 +123,15 @@ def refuse_for_today(reason: str, now: Instant) -> OverQuota:
 class QuotaBounds(Struct, frozen=True):
     """This server's knowledge of the bounds of namespaces and queues, and of the daily bounds that are used up."""
 
-    quotas: Mapping[int, Quota] = {}
-    queues: Mapping[int, tuple[str, int]] = {}  # name and maxQueued
-    spent: Mapping[int, str] = {}
+    quotas: Mapping[int, Quota] = {}  # by namespace
+    queues: Mapping[int, tuple[str, int]] = {}  # by queue: its name and its maxQueued
+    spent: Mapping[int, str] = {}  # by namespace: the daily bound that is used up, in words
 
     def __bool__(self) -> bool:
         return bool(self.quotas or self.queues)
 
     def lets_wait(self, namespace: int, refusal: OverQuota) -> bool:
-        """Return whether the refused execution waits instead. An execution for a full queue never waits."""
+        """Return whether a request waits instead of being refused. A request for a full queue never waits."""
         quota = self.quotas.get(namespace)
         return quota is not None and quota.over == "wait" and refusal.fields.get("quota") != "maxQueued"
 
@@ -144,14 +144,14 @@ UNBOUNDED = QuotaBounds()
 
 
 class QuotaRoom(Struct):
-    """The executions that a transaction may still accept, for each bound."""
+    """The number of executions that a transaction may still accept under each bound."""
 
     bounds: QuotaBounds
     now: Instant
-    queues: dict[int, int] = {}  # room in queues
-    namespaces: dict[int, int] = {}  # room in namespaces
-    paces: dict[int, int] = {}  # of namespaces with a rate of submissions
-    paced: set[int] = set()  # namespaces with a changed pace
+    queues: dict[int, int] = {}  # by queue: the number that still fits
+    namespaces: dict[int, int] = {}  # by namespace: the number that still fits
+    paces: dict[int, int] = {}  # by namespace: the pace (see `rate.py`) of its rate of submissions
+    paced: set[int] = set()  # namespaces whose pace has changed
 
     def take(self, namespace: int, queue: int, count: int) -> OverQuota | None:
         """Take room for `count` executions, or return the refusal."""
@@ -159,17 +159,19 @@ class QuotaRoom(Struct):
             return refuse_for_today(self.bounds.spent[namespace], self.now)
         if self.queues.get(queue, count) < count:
             name, most = self.bounds.queues[queue]
-            return _full(f'The queue "{name}" takes {most:,} executions (maxQueued)', self.queues[queue], count, most)
+            what = f'The queue "{name}" may have {most:,} executions (maxQueued)'
+            return _full(what, self.queues[queue], count, most)
         if self.namespaces.get(namespace, count) < count:
             most = self.bounds.quotas[namespace].queued or 0
-            return _full(f"The namespace may have {most:,} queued (queued)", self.namespaces[namespace], count, most)
+            what = f"The namespace may have {most:,} queued executions (queued)"
+            return _full(what, self.namespaces[namespace], count, most)
         for rooms, key in ((self.queues, queue), (self.namespaces, namespace)):
             if key in rooms:
                 rooms[key] -= count
         return None
 
     def pace(self, namespace: int, count: int) -> OverQuota | None:
-        """Take room for `count` submissions at once, or return the refusal with the time to wait."""
+        """Charge `count` submissions to the rate of the namespace, or return the refusal with the time to wait."""
         quota = self.bounds.quotas.get(namespace)
         rate = None if quota is None else quota.rate
         if rate is None:
@@ -177,10 +179,10 @@ class QuotaRoom(Struct):
         pace = self.paces.get(namespace, 0)
         if rate.room(pace, self.now) < min(count, rate.burst):
             wait = max(0, rate.opens_at(pace, min(count, rate.burst)) - self.now)
-            told = quota.submissions_per_second if quota is not None else 0
+            allowed = quota.submissions_per_second if quota is not None else 0
             return OverQuota(
-                f"The namespace may submit {told:g} executions a second (submissionsPerSecond).",
-                "Submit more slowly, or many in one request.",
+                f"The namespace may submit {allowed:g} executions a second (submissionsPerSecond).",
+                "Submit more slowly, or many executions in one request.",
                 retryAfter=-(-wait // SECOND) or 1, quota="submissionsPerSecond",
             )  # fmt: skip
         self.paces[namespace] = rate.after(pace, count, self.now)
@@ -189,6 +191,6 @@ class QuotaRoom(Struct):
 
 
 def _full(what: str, room: int, count: int, most: int) -> OverQuota:
-    left = f"there is room for {max(0, room):,}, and this asks for {count:,}"
-    remedy = "Try again when some have begun." if count <= most else "Ask for fewer at a time."
+    left = f"there is room for {max(0, room):,}, but {count:,} were submitted"
+    remedy = "Try again when some of them have started." if count <= most else "Submit fewer at a time."
     return OverQuota(f"{what}; {left}.", remedy, retryAfter=1, quota="maxQueued" if "queue " in what else "queued")

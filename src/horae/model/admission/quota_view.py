@@ -1,4 +1,4 @@
-"""Quotas of namespaces and what they used, as the API shows them."""
+"""Quotas and usage of namespaces, as the API shows them."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ class QuotaDayView(View, frozen=True, kw_only=True):
 
 
 class UsageView(View, frozen=True, kw_only=True):
-    """The current and daily usage of a namespace; `over` names the quota of today that is used up."""
+    """The current and daily usage of a namespace; `over` says which daily bound is used up today."""
 
     namespace: str
     queued: int

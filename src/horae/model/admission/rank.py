@@ -1,4 +1,4 @@
-"""Rank: the order within a lane, a fixed key computed when an execution enters the queue."""
+"""Rank: the order within a lane. It is computed once, when an execution enters the queue; the lowest rank is first."""
 
 from collections.abc import Callable
 from typing import assert_never
@@ -15,13 +15,16 @@ from horae.model.admission.policy import (
 )
 from horae.model.base.duration import DAY
 
-STRICT = 1 << 53  # microseconds: more than any two arrivals differ, so that a higher level always wins
+STRICT = 1 << 53  # microseconds: more than any two arrivals differ, so that a higher level of priority always wins
 NO_DEADLINE = DAY  # an execution without a deadline ranks as if it were due a day after its arrival
 BY_DEADLINE = 1 << 62  # special lead: the rank is the deadline itself
 
 
 def lead_of(policy: Policy, priority: int, deadline: Instant | None = None, expected: Micros = 0) -> int:
-    """Return the head start before the arrival that a rank has; BY_DEADLINE when the arrival does not count."""
+    """Return the lead: the microseconds by which a rank is before the arrival of its execution.
+
+    Return BY_DEADLINE if the rank is the deadline and does not depend on the arrival.
+    """
     order = order_within(policy)
     match order:
         case FifoPolicy():
@@ -36,7 +39,7 @@ def lead_of(policy: Policy, priority: int, deadline: Instant | None = None, expe
 
 
 def rank_from_lead(due_at: Instant, lead: int, deadline: Instant | None = None) -> int:
-    """Return the rank for a lead and an arrival; lower runs first."""
+    """Return the rank of an execution that is due at `due_at` and has this lead."""
     return deadline if lead == BY_DEADLINE and deadline is not None else due_at - lead
 
 
@@ -47,7 +50,7 @@ class RankLeads:
         self.policy, self.expected = policy, expected
 
     def __call__(self, queue: int, priority: int, job: UUID, deadline: Instant | None = None) -> int:
-        """Return the head start of an execution's rank before its arrival."""
+        """Return the lead of an execution."""
         policy = self.policy(queue)
         expected = self.expected(job) if isinstance(order_within(policy), ShortestPolicy) else 0
         return lead_of(policy, priority, deadline, expected)

@@ -1,7 +1,8 @@
-"""Rates: a number of starts in a span of time, spread evenly, with a bounded burst (GCRA).
+"""Rates: a number of starts in a span of time, spread evenly, with a bounded burst (generic cell rate algorithm).
 
-The only state of a rate is its pace: the instant at which a start would be exactly on schedule. In any span, at most
-`burst` starts more than the rate allows take place.
+The only state of a rate is its pace: the instant at which the next start would be exactly on schedule. Each start moves
+the pace forward by one interval. The further the pace is in the future, the less of the burst is left. In any span of
+time, at most `burst` more executions start than the rate allows.
 """
 
 import re
@@ -23,7 +24,7 @@ _RATES = 'Write a number of starts in a span: "100/1m", "5/s".'
 
 
 class Rate(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """`count` starts in a span of `per`; `burst` starts may come at once after a pause."""
+    """A rate of `count` starts in each span of length `per`; after a pause, `burst` starts may come at once."""
 
     count: int
     per: Micros
@@ -44,7 +45,7 @@ class Rate(Struct, frozen=True, rename="camel", omit_defaults=True):
         return max(pace, now) + starts * self.interval
 
     def opens_at(self, pace: Instant, more: int = 1) -> Instant:
-        """Return when `more` executions may start, if no other starts before."""
+        """Return when `more` executions may start, if no other execution starts before."""
         return pace - (self.burst - more) * self.interval
 
     def __str__(self) -> str:
@@ -61,7 +62,8 @@ def parse_rate(value: Any, field: str, burst: int = 1) -> Rate:
     count, span = int(found[1]), found[2].strip()
     per = parse_duration(span if span[:1].isdigit() or span.startswith("P") else f"1{span}", field=field)
     if not 1 <= count <= MOST_STARTS or not SECOND // 1000 <= per <= 400 * DAY:
-        raise BadInput(f"{value!r} is out of range.", "At least one start, in a millisecond to 400 days.", field=field)
+        remedy = f"Write 1 to {MOST_STARTS} starts in a span from 1 millisecond to 400 days."
+        raise BadInput(f"{value!r} is out of range.", remedy, field=field)
     return Rate(count, per, burst)
 
 

@@ -25,7 +25,7 @@ def share_of(policy: FairPolicy, spec: Spec, item: bytes, tags: Mapping[str, str
     """Return the share that an execution with these params uses. Raises BadInput when the template cannot be filled."""
     share = _reader(policy.by)(spec, _decode(item) or {}, tags, caller)
     if len(share) > MOST_SHARE or "\0" in share:
-        detail = f'The share that the queue\'s "{policy.by}" names has {len(share)} characters, or one that is no text.'
+        detail = f'The share by the queue\'s "{policy.by}" has {len(share)} characters, or contains a NUL character.'
         raise BadInput(detail, f"At most {MOST_SHARE} are allowed.", field="params")
     return share
 
@@ -33,9 +33,9 @@ def share_of(policy: FairPolicy, spec: Spec, item: bytes, tags: Mapping[str, str
 def shares_of(
     policy: FairPolicy, spec: Spec, items: Sequence[bytes], tags: Mapping[str, str], caller: str
 ) -> tuple[list[str], dict[int, BadInput]]:
-    """Return the shares of many items at once, and the errors of items without one, by index.
+    """Return the shares of many items, and by index the errors of items whose share cannot be determined.
 
-    When the share is just a param, only that param is decoded, for all items at once.
+    If the queue is divided by just a param, only that param is decoded, for all items at once.
     """
     if policy.by in ("job", "caller"):
         return [share_of(policy, spec, b"{}", tags, caller)] * len(items), {}
@@ -55,7 +55,7 @@ def shares_of(
 
 
 def _named_in(param: str, items: Sequence[bytes]) -> list[str] | None:
-    """Return the shares of items that all have a text in this param; None when some do not."""
+    """Return the shares of items if each of them has a short text in this param, else None."""
     try:
         found = [one.value for one in _param_decoder(param)(b"[%b]" % b",".join(items))]
     except (ValueError, RecursionError):
@@ -70,8 +70,8 @@ def _param_decoder(name: str) -> Callable[[bytes], Any]:
     return msgspec.json.Decoder(list[msgspec.defstruct("OneParam", fields)]).decode  # type: ignore[misc]
 
 
-def share_or_none(policy: FairPolicy, spec: Spec, item: bytes, tags: Mapping[str, str]) -> str:
-    """Return the share, or the unnamed share when the template cannot be filled and there is no caller to tell."""
+def share_or_unnamed(policy: FairPolicy, spec: Spec, item: bytes, tags: Mapping[str, str]) -> str:
+    """Return the share of an execution without a caller; "" if the template cannot be filled."""
     try:
         return share_of(policy, spec, item, tags, "")
     except BadInput:
@@ -89,7 +89,7 @@ def _reader(by: str) -> Reader:
 
 
 def _param_reader(name: str, by: str) -> Reader:
-    """Return a reader of one param: the common case, which needs no expression."""
+    """Return a reader of one param. This is the common case and needs no evaluation of an expression."""
 
     def read(spec: Spec, params: Params, tags: Mapping[str, str], caller: str) -> str:
         value = params.get(name, spec.params.get(name, _NOTHING))

@@ -1,7 +1,8 @@
 """Virtual times: the weighted service that each share of a queue has received. The share with the least is next.
 
 A share is charged the expected cost when an execution is granted, and corrected when the real cost is known. A share
-that gets work again starts at the current service level: idle time is neither saved up nor held against it.
+that gets work again starts at the current service level, so that its idle time is neither an advantage nor a
+disadvantage.
 """
 
 from collections.abc import Collection, Hashable, Iterator
@@ -20,7 +21,7 @@ class VirtualTimes(Generic[K]):
         self._served: dict[K, int] = {}  # order in which shares were charged last; the earliest wins a tie
         self._busy: set[K] = set()
         self._line: list[tuple[float, int, int, K]] = []  # a heap of shares with work; outdated entries are skipped
-        self._clock = 0.0  # where a share that had no work starts
+        self._clock = 0.0  # the current service level: the virtual time at which a share that had no work starts
         self._most = 0.0  # the largest virtual time of any share
         self._turn = 0
 
@@ -71,7 +72,7 @@ class VirtualTimes(Generic[K]):
     def charge(self, share: K, amount: float) -> None:
         """Charge a share for a grant; `amount` is the cost divided by its weight.
 
-        The clock advances to the least virtual time before the charge.
+        Before the charge, the current service level advances to the least virtual time of a share with work.
         """
         first = self._first()
         if first is not None:
@@ -81,7 +82,11 @@ class VirtualTimes(Generic[K]):
         self._set(share, self.virtual(share) + amount)
 
     def correct(self, share: K, amount: float) -> None:
-        """Correct earlier charges: the grants, made here or elsewhere, cost this much more or less."""
+        """Add to the charges of a share, or subtract a negative amount.
+
+        `amount` is the difference between the real and the expected cost, divided by the share's weight; or a charge
+        that another server has made.
+        """
         self._set(share, self.virtual(share) + amount)
 
     def _set(self, share: K, had: float) -> None:
@@ -106,7 +111,7 @@ class VirtualTimes(Generic[K]):
     def _forget(self) -> None:
         """Forget idle shares until half of MOST_IDLE are left.
 
-        The shares with the most service stay: they would gain most from starting anew.
+        The shares with the most service stay, because they would gain most from starting anew.
         """
         idle = sorted((had, i, share) for i, (share, had) in enumerate(self._had.items()) if share not in self._busy)
         for _, _, share in idle[: -MOST_IDLE // 2]:
@@ -115,6 +120,6 @@ class VirtualTimes(Generic[K]):
 
 
 def jain(parts: Collection[float]) -> float:
-    """Return Jain's fairness index of weighted parts: 1 when all are equal, 1/n when one has everything."""
+    """Return Jain's fairness index of weighted parts: 1 when all are equal, 1/n when one of n has everything."""
     total = sum(parts)
     return total * total / (len(parts) * sum(part * part for part in parts)) if total else 1.0

@@ -14,7 +14,7 @@ from horae.model.admission.placement.preempt import is_in_front, to_front
 from horae.model.admission.policy import PRIORITY, FairPolicy
 from horae.model.admission.queue import Queue, QueueSpec, QueueState
 from horae.model.admission.rank import RankLeads
-from horae.model.admission.share_key import share_or_none, shares_of
+from horae.model.admission.share_key import share_or_unnamed, shares_of
 from horae.model.definitions.job import Spec
 from horae.model.executions.execution import READS_AS_RUNNING
 from horae.model.executions.parcel import Parcel, extras_of
@@ -223,7 +223,7 @@ def _shares_in(queued: QueuedSlice, policy: FairPolicy, spec: Spec, parcel: Parc
     items, tags = parcel.items.part(queued.lo, queued.hi), extras[0].tags
     if all(extra.tags == tags for extra in extras):
         return shares_of(policy, spec, items, tags, "")[0]
-    return [share_or_none(policy, spec, item, extra.tags) for item, extra in zip(items, extras, strict=True)]
+    return [share_or_unnamed(policy, spec, item, extra.tags) for item, extra in zip(items, extras, strict=True)]
 
 
 def _put_back(before: Sequence[QueuedSlice], after: Sequence[QueuedSlice]) -> Script[None]:

@@ -15,7 +15,7 @@ from horae.env import Instant
 from horae.model.admission.execution_keys import envelope_keys, is_keyed, with_affinity_key, with_circuit_key
 from horae.model.admission.policy import FairPolicy, ShortestPolicy, order_within
 from horae.model.admission.rank import RankLeads
-from horae.model.admission.share_key import share_or_none
+from horae.model.admission.share_key import share_or_unnamed
 from horae.model.definitions.job import JobState, Spec
 from horae.model.definitions.rollout import VersionChoice
 from horae.model.executions.deduplication import start_batch
@@ -171,7 +171,7 @@ def execution_of(
     if target.chosen:
         envelope = mark_rollout(envelope, target.chosen)
     policy = lead.policy(target.queue)
-    share = share_or_none(policy, spec, item, extra.tags) if isinstance(policy, FairPolicy) else ""
+    share = share_or_unnamed(policy, spec, item, extra.tags) if isinstance(policy, FairPolicy) else ""
     return NewExecution(
         envelope=envelope, rank_lead=lead(target.queue, urgency, target.job, deadline), item=item, extra=extra,
         share=share,

@@ -1,1 +1,1 @@
-"""Decisions on where work may start: affinity, reservations, preemption and fetching ahead."""
+"""Decisions on which worker may run an execution: needs, affinity, spreading, reservations, preemption, prefetching."""

@@ -6,7 +6,7 @@ from typing import Any
 from horae.errors import BadInput
 from horae.model.fields.values import TAG, a_list, a_text, an_int, an_object
 
-SLOTS = "slots"  # taken by each execution, beside resources
+SLOTS = "slots"  # every execution takes slots of its worker; this name is not a resource
 MOST_NEEDS = 32
 MOST_RESOURCES = 16
 MOST_AMOUNT = 1 << 53
@@ -35,7 +35,7 @@ def read_needs(value: Any, field: str = "needs") -> tuple[str, ...]:
 
 
 def read_resources(value: Any, field: str = "resources") -> dict[str, int]:
-    """Read amounts by name, sorted; sizes may be written as texts."""
+    """Read the amounts of resources by name, sorted by name; an amount may be written as a size such as "2GiB"."""
     given = an_object(value, field, _RESOURCES)
     if len(given) > MOST_RESOURCES:
         raise BadInput(f"{field} has {len(given)} entries.", f"At most {MOST_RESOURCES} are allowed.", field=field)
@@ -46,7 +46,7 @@ def _amount(name: str, value: Any, field: str) -> int:
     if not TAG.fullmatch(name):
         raise BadInput(f"{name[:60]!r} is not a resource's name.", _RESOURCES, field=field)
     if name == SLOTS:
-        raise BadInput("slots are no resource of their own.", 'Write "slots": 2 beside resources.', field=field)
+        raise BadInput("slots is not a resource.", 'Write "slots": 2 beside resources.', field=field)
     return read_amount(value, field)
 
 
@@ -62,5 +62,5 @@ def read_amount(value: Any, field: str) -> int:
         )
     amount = float(match[1]) * _UNITS[unit]
     if amount != int(amount):
-        raise BadInput(f"{field} is {value[:40]!r}, no whole number.", "Use a smaller unit.", field=field)
+        raise BadInput(f"{field} is {value[:40]!r}, not a whole number.", "Use a smaller unit.", field=field)
     return an_int(int(amount), field, 1, MOST_AMOUNT)

@@ -1,10 +1,10 @@
 """Placement: the requirements of a job on its worker, encoded as the needs of its lane.
 
-The needs of a lane are texts. A bare text is a capability that a worker must have: a label, a function, a kind of work.
-The others are encoded: the cost of an execution (`cost:slots=2`), a label that it waits for and how long
-(`prefer:5000000:1:zone=eu`), affinity to the worker that ran its key last (`affinity:5000000`), and spreading over
-workers (`spread:report`). Two executions are in one lane exactly if every claim may treat them alike. Removing an entry
-gives a wider lane.
+The needs of a lane are texts. Most are capabilities that a worker must have: a label, a function, a kind of work. A
+text with one of these prefixes encodes another requirement: the cost of an execution (`cost:slots=2`), a preferred
+label with its patience in microseconds and its weight (`prefer:5000000:1:zone=eu`), affinity to the worker that ran its
+key last, with the patience (`affinity:5000000`), and spreading of a job over workers (`spread:report`). Two executions
+are in one lane exactly if every claim may treat them alike. If a need is removed, more workers can serve the lane.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,11 +22,11 @@ from horae.model.fields.table import Field, Object
 
 MOST_WEIGHT = 1000  # of a preference
 AFFINE_WEIGHT = MOST_WEIGHT + 1  # of the preference for the last worker of a key; no job can write this weight
-COUNTS_COSTS = "protocol:2"  # capability of a worker that supports costs
+COUNTS_COSTS = "protocol:2"  # the capability of a worker whose protocol version supports costs
 _COST, _PREFER, _AFFINITY = "cost:", "prefer:", "affinity:"
 _SPREAD = "spread:"
 _CAPACITY = "capacity:"
-PATIENCE = Field(Duration(1000, DAY), "How long it waits for such a worker.", default=10 * SECOND)
+PATIENCE = Field(Duration(1000, DAY), "How long an execution waits for such a worker.", default=10 * SECOND)
 _PREFERS = 'Write [{"label": "zone=eu-1", "weight": 2, "patience": "30s"}], or ["zone=eu-1"].'
 _AFFINE = 'Write "${params.model}", or {"key": "${params.model}", "patience": "30s"}.'
 _LABEL = Custom(lambda value, at: a_label(value, at, _PREFERS), str, "str")
@@ -42,14 +42,14 @@ class Cost(Struct, frozen=True):
         return self.slots != 1 or bool(self.resources)
 
     def times(self, slots: int, room: Mapping[str, int]) -> int:
-        """Return how many such executions fit into these slots and this room."""
+        """Return how many such executions fit into `slots` and `room`, the free amounts of resources by name."""
         most = slots // self.slots
         for name, amount in self.resources:
             most = min(most, room.get(name, 0) // amount)
         return max(0, most)
 
     def left_of(self, room: Mapping[str, int], count: int) -> dict[str, int]:
-        """Return the room that is left beside `count` of them."""
+        """Return the free amounts of resources that `count` such executions leave of `room`."""
         left = dict(room)
         for name, amount in self.resources:
             left[name] = left.get(name, 0) - count * amount
@@ -62,7 +62,7 @@ PLAIN = Cost()  # one slot and nothing else
 class Preference(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A label that an execution waits for, for a limited time.
 
-    The heavier of two preferences wins when no worker has both.
+    If no worker has the labels of two preferences, the preference with the greater weight wins.
     """
 
     label: Annotated[str, Field(_LABEL, "A label that workers carry.")]
@@ -91,17 +91,17 @@ AFFINITY = Object(Affinity, _AFFINE, short=((str, "key"),), main="key")
 class Requirements(Struct, frozen=True, kw_only=True):
     """The requirements of a lane on a worker, decoded from its needs."""
 
-    must: frozenset[str]  # with preferred labels, while the execution is in this lane
+    must: frozenset[str]  # required capabilities, among them preferred labels: only other lanes do without them
     cost: Cost = PLAIN
     prefers: tuple[Preference, ...] = ()  # in the order in which they expire
-    affinity: Micros | None = None  # the last worker of its key is still to be looked up; no worker may take it before
+    affinity: Micros | None = None  # patience; the worker of the key must be found before any worker may take these
     spread: bool = False
 
     @property
     def is_temporary(self) -> bool:
         """Return whether executions leave this lane by themselves.
 
-        They do when an affinity is still to be looked up, or when a preference expires.
+        They do when the worker of an affinity is found, or when a preference expires.
         """
         return bool(self.prefers) or self.affinity is not None
 
@@ -114,7 +114,10 @@ class Requirements(Struct, frozen=True, kw_only=True):
 def encode_needs(
     cost: Cost, prefers: Iterable[Preference] = (), affinity: Affinity | None = None, spread: str = ""
 ) -> Iterator[str]:
-    """Yield the needs that encode these requirements; a job to be `spread` gets a lane of its own."""
+    """Yield the needs that encode these requirements.
+
+    `spread` is the name of a job that is spread over workers, which gives the job a lane of its own.
+    """
     if cost.slots != 1:
         yield f"{_COST}{SLOTS}={cost.slots}"
     for name, amount in cost.resources:
@@ -189,8 +192,8 @@ def fits(terms: Requirements, capabilities: frozenset[str]) -> bool:
 def relax_needs(needs: frozenset[str], waited: Micros, is_there: Callable[[Requirements], bool]) -> frozenset[str]:
     """Return the needs of an execution that has waited this long.
 
-    A preference is dropped when its patience is over. While no live worker meets the rest, the lightest preference is
-    dropped at once; `is_there` tells whether some worker meets given requirements.
+    A preference is dropped when its patience is over. While no live worker meets the remaining needs, the preference
+    with the least weight is dropped at once. `is_there` tells whether a live worker meets given requirements.
     """
     left = needs.difference(map(_preferring, (p for p in read_needs(needs).prefers if p.patience <= waited)))
     while (prefers := read_needs(left).prefers) and not is_there(read_needs(left)):
@@ -200,7 +203,7 @@ def relax_needs(needs: frozenset[str], waited: Micros, is_there: Callable[[Requi
 
 
 def resolve_affinity(needs: frozenset[str], worker: str | None) -> frozenset[str]:
-    """Replace the affinity by a preference for the worker that ran the key last, or remove it when there is none."""
+    """Replace the affinity by a preference for `worker`, which ran the key last; remove it if `worker` is None."""
     patience = read_needs(needs).affinity
     if patience is None:
         return needs
@@ -216,7 +219,7 @@ def without_preferences(needs: frozenset[str]) -> frozenset[str]:
 
 
 def missing_from(terms: Requirements, offers: Collection[frozenset[str]]) -> list[str]:
-    """Return the requirements that no single one of these workers meets, as users read them."""
+    """Return each requirement that none of these workers meets, in words for users."""
     lacking = sorted(need for need in terms.must if not any(need in offer for offer in offers))
     for name, amount in _parts(terms.cost):
         if not any(capacity_of(offer).get(name, 0) >= amount for offer in offers):
@@ -225,7 +228,7 @@ def missing_from(terms: Requirements, offers: Collection[frozenset[str]]) -> lis
 
 
 def amounts(cost: Cost) -> list[str]:
-    """Return the parts of a cost as users read them."""
+    """Return the parts of a cost in words for users, such as "2 slots"."""
     return [f"{amount} {name}" for name, amount in _parts(cost)]
 
 

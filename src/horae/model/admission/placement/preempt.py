@@ -30,7 +30,7 @@ class Waiter(Struct, frozen=True, kw_only=True):
 
 
 class WorkerCapacity(Struct, frozen=True, kw_only=True):
-    """A live session: the lanes it may claim from, and its free capacity; negative when it holds prefetched items."""
+    """A live session: the lanes it may claim from, and its free capacity (negative if it holds prefetched items)."""
 
     session: UUID
     lanes: frozenset[int]
@@ -38,7 +38,7 @@ class WorkerCapacity(Struct, frozen=True, kw_only=True):
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """A running item that may be preempted; `lost` is the work since its last step."""
+    """A running item that may be preempted; `lost` is the work that would be lost, since its last durable step."""
 
     session: UUID
     parcel: UUID
@@ -50,7 +50,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 class Preemption(Struct, frozen=True):
-    """The items to stop, and the items that get their places."""
+    """The running items to stop (`victims`), and the waiting items that get their slots."""
 
     victims: list[Candidate]
     waiters: list[Waiter]
@@ -72,7 +72,10 @@ class _Room:
         )
 
     def least_victims(self, waiter: Waiter) -> list[Candidate] | None:
-        """Return the fewest and cheapest less urgent items that make room; None when all of them would not suffice."""
+        """Return less urgent items whose end makes room for the waiter: cheap ones, and no more than necessary.
+
+        Return None if even the end of all less urgent items would not make enough room.
+        """
         chosen: list[Candidate] = []
         for candidate in self.candidates:
             if self.fits(waiter.cost, chosen):
@@ -149,7 +152,7 @@ def _price(victims: Sequence[Candidate]) -> tuple[int, Micros, int]:
 
 
 def to_front(rank: int) -> int:
-    """Return the rank of a preempting item: before all others, in order among its like."""
+    """Return the rank of a preempting item, which is before all other items; preempting items keep their order."""
     return rank if is_in_front(rank) else rank - FRONT
 
 

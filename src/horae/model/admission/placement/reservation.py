@@ -12,14 +12,15 @@ from msgspec import Struct
 from horae.env import SECOND, Instant, Micros
 
 PASSED_OVER: Micros = 30 * SECOND  # how long the head of a lane is skipped before a worker is reserved
-MOST: Micros = 300 * SECOND  # how long a reservation lasts at most; after that, room is not the problem
+MOST: Micros = 300 * SECOND  # how long a reservation lasts at most; after that, something other than room is missing
 REST: Micros = 60 * SECOND  # pause before another reservation for a lane that did not use one
 
 
 class Reservation(Struct, frozen=True, kw_only=True):
-    """A session that claims from one lane only.
+    """A session that claims from one lane only, beginning at `since`.
 
-    A reservation that was given up stays until its rest is over, without effect.
+    A reservation that was given up has an `until`. It has no effect on the session any more, but until that instant it
+    prevents another reservation for the lane.
     """
 
     lane: int
@@ -46,14 +47,18 @@ class SessionLoad(Struct, frozen=True):
 
 
 def is_over(reservation: Reservation, head: LaneHead | None, live: Iterable[UUID], now: Instant) -> bool:
-    """Return whether a reservation has served its purpose, or cannot."""
+    """Return whether a reservation can be deleted.
+
+    That is so if the execution for which it was made has left the head of the lane, if the session has ended, or if the
+    pause after it was given up is over.
+    """
     if head is None or head.queued_at > reservation.since - PASSED_OVER or reservation.session not in live:
         return True
     return not reservation.binds and reservation.until is not None and reservation.until <= now
 
 
 def is_futile(reservation: Reservation, now: Instant) -> bool:
-    """Return whether something other than lack of room keeps the lane from its worker."""
+    """Return whether a reservation must be given up, because it has lasted so long that room cannot be the problem."""
     return reservation.binds and now - reservation.since > MOST
 
 

@@ -7,11 +7,11 @@ from msgspec import Struct
 
 from horae.env import SECOND, Micros
 
-PATIENCE: Micros = 5 * SECOND  # how long a worker that has its share leaves the rest to other workers
+PATIENCE: Micros = 5 * SECOND  # how long a worker with its even share leaves more executions to other workers
 
 
 class SpreadWorker(Struct, frozen=True):
-    """A worker that could take some: its executions of the job, all its executions, and its slots."""
+    """A worker that could take executions of a job; `own` counts its executions of that job, `running` those of all."""
 
     session: UUID
     own: int
@@ -20,10 +20,10 @@ class SpreadWorker(Struct, frozen=True):
 
 
 def bounds(count: int, holders: Iterable[SpreadWorker]) -> dict[UUID, int]:
-    """Return how many of `count` more executions each worker may get.
+    """Return how many of `count` more executions of a job each worker may get.
 
-    Workers are filled up to the level at which all that have room have the same number. Workers that are full, or
-    already above that level, are left out: their executions stay.
+    Then all workers that get some have the same number of executions of the job, as far as their slots allow. Workers
+    that have no free slot, or already more executions of the job than that number, get none and are left out.
     """
     room = sorted((holder for holder in holders if holder.running < holder.slots), key=lambda h: h.own, reverse=True)
     total = count + sum(holder.own for holder in room)
