@@ -196,7 +196,7 @@ class FairPolicy(_Policy, frozen=True, kw_only=True, tag="fair"):
         ),
     ] = {}
     charge: Annotated[
-        Charge, Field(Choice(get_args(Charge)), "What counts as a share's service: time or executions.")
+        Charge, Field(Choice(get_args(Charge)), "What counts as service of a share: worker time, or executions.")
     ] = "time"
 
     def weight(self, share: str) -> float:
