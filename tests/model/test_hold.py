@@ -50,14 +50,14 @@ def test_a_hold_has_a_length_or_an_end_and_begins_at_once_or_later():
 @pytest.mark.parametrize(
     ("begin", "end", "length", "told"),
     [
-        (None, None, None, "neither for nor until"),
-        (None, NOW + MINUTE, MINUTE, "both for and until"),
+        (None, None, None, "neither is given"),
+        (None, NOW + MINUTE, MINUTE, "both are given"),
         (NOW + MINUTE, NOW + MINUTE, None, "not after it begins"),
         (NOW + 2 * MINUTE, NOW + MINUTE, None, "not after it begins"),
         (None, NOW - MINUTE, None, "not after it begins"),
         (NOW - 2 * MINUTE, NOW - MINUTE, None, "would have ended"),
         (None, None, 0, "not after it begins"),
-        (None, None, LONGEST + 1, "30d is the most"),
+        (None, None, LONGEST + 1, "at most 30d"),
         (None, NOW + 40 * DAY, None, "would last 40d"),
         (NOW + FARTHEST + 1, None, MINUTE, "more than a year"),
     ],
@@ -104,7 +104,7 @@ def test_a_window_is_the_current_or_next_opening():
 
 
 def test_a_window_that_never_opens_or_never_closes_is_refused():
-    with pytest.raises(BadInput, match="not open any more"):
+    with pytest.raises(BadInput, match="never opens again"):
         check_window("c", calendar(dates=["2025-01-01"]), NOW)
     with pytest.raises(BadInput, match="opens now and never closes"):
         check_window("c", calendar(hours="MON-SUN 00:00-24:00"), NOW)

@@ -101,7 +101,7 @@ async def test_invalid_holds_are_refused_with_a_remedy(api: Api):
     unknown = await api.post("/api/v1/queues/defualt/hold", json={"for": "30m"})
     assert (unknown.status_code, unknown.json()["remedy"]) == (404, 'Did you mean "default"?')
     for body, told in [
-        ({}, "neither for nor until"),
+        ({}, "neither is given"),
         ({"for": "31d"}, "30d is the most"),
         ({"for": "-5m"}, "negative"),
         ({"for": "soon"}, "soon"),

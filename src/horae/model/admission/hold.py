@@ -63,8 +63,8 @@ def hold_span(
 ) -> tuple[Instant, Instant]:
     """Return when a hold begins and ends, from an optional begin and either an end or a length."""
     if (end is None) == (length is None):
-        said = "neither" if end is None else "both"
-        detail = f"A hold needs either for or until, and {said} is given."
+        said, verb = ("neither", "is") if end is None else ("both", "are")
+        detail = f"A hold needs either for or until, and {said} {verb} given."
         raise BadInput(detail, 'Say how long it lasts, as "for": "30m".', field="for")
     start = now if begin is None else begin
     stop = start + length if length is not None else end or 0
