@@ -349,7 +349,7 @@ async def test_invalid_holds_are_refused_with_a_remedy(world: World, node: Serve
     now = world.now()
     past = f"{format_instant(now - 7200 * SECOND)}/{format_instant(now - 3600 * SECOND)}"
     await node.definitions.calendars.put(1, "over", {"windows": [past]})
-    with pytest.raises(BadInput, match="not open any more"):
+    with pytest.raises(BadInput, match="never opens again"):
         await node.admission.holds.put_window(1, "default", "over", drain=False, reason="", by="")
     await node.definitions.calendars.put(1, "always", {"hours": "MON-SUN 00:00-24:00"})
     with pytest.raises(BadInput, match="never closes"):

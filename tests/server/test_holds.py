@@ -102,7 +102,7 @@ async def test_invalid_holds_are_refused_with_a_remedy(api: Api):
     assert (unknown.status_code, unknown.json()["remedy"]) == (404, 'Did you mean "default"?')
     for body, told in [
         ({}, "neither is given"),
-        ({"for": "31d"}, "30d is the most"),
+        ({"for": "31d"}, "at most 30d"),
         ({"for": "-5m"}, "negative"),
         ({"for": "soon"}, "soon"),
         ({"until": "2027-01-15T07:00:00Z"}, "not after it begins"),
