@@ -84,10 +84,10 @@ class Memory:
 
     def _write(self, made: Decisions) -> None:
         ended = {name for name, row in self.rows.items() if row.is_final}
-        if made.rest is not None:
+        if made.unstarted_become is not None:
             for name, row in self.rows.items():
                 if row.state in ("pending", "held"):
-                    self.rows[name] = structs.replace(row, state=made.rest)
+                    self.rows[name] = structs.replace(row, state=made.unstarted_become)
         for name, row in made.rows.items():
             assert (name not in self.rows) == (name in made.fresh)
             assert name not in ended, f"{name} had ended"

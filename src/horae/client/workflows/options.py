@@ -12,7 +12,7 @@ class WaitOptions(TypedDict, total=False):
     name: str | None
     """Its name, unique in the workflow."""
     after: Any
-    """Steps that have ended before it."""
+    """Steps that must end before it."""
     when: Any
     """A condition; if it does not hold, the step is skipped."""
     join: (
@@ -111,7 +111,7 @@ class EventOptions(WaitOptions, total=False):
     """The options of `step.event`."""
 
     timeout: Span | None
-    """How long it waits."""
+    """How long it waits at most."""
     on_timeout: Literal["fail", "skip"] | None
     """The outcome of a step that waits too long."""
 
@@ -120,7 +120,7 @@ class SignalOptions(WaitOptions, total=False):
     """The options of `step.signal`."""
 
     timeout: Span | None
-    """How long it waits."""
+    """How long it waits at most."""
     on_timeout: Literal["fail", "skip"] | None
     """The outcome of a step that waits too long."""
 
@@ -133,9 +133,9 @@ class ApprovalOptions(WaitOptions, total=False):
     message: str | None
     """The message to the approver, with expressions."""
     remind: Span | None
-    """When a reminder is sent, after the request."""
+    """A reminder is sent this long after the request."""
     timeout: Span | None
-    """How long it waits."""
+    """How long it waits at most."""
     on_timeout: Literal["reject", "approve", "skip"] | None
     """The answer if nobody answers in time."""
 
@@ -144,6 +144,6 @@ class CallbackOptions(WaitOptions, total=False):
     """The options of `step.callback`."""
 
     timeout: Span | None
-    """How long it waits."""
+    """How long it waits at most."""
     on_timeout: Literal["fail", "skip"] | None
     """The outcome of a step that waits too long."""

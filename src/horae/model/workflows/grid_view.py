@@ -7,7 +7,7 @@ from horae.model.executions.execution_view import IntervalView
 
 
 class GridItemView(View, frozen=True, kw_only=True):
-    """An execution and the states of its steps; steps that it does not have are left out.
+    """An execution and the states of its steps. `steps` lacks steps that this execution does not have.
 
     `at` is when it was due, `interval` its data interval if it has one.
     """
@@ -21,7 +21,7 @@ class GridItemView(View, frozen=True, kw_only=True):
 
 
 class GridView(View, frozen=True, kw_only=True):
-    """Executions of a job, newest first, by the steps of its workflow; for a plain job `steps` is empty.
+    """Executions of a job, newest first, and the steps of its workflow; `steps` is empty if the job is not a workflow.
 
     With `by=interval`, the executions of a page are ordered by data interval, the latest first.
     """

@@ -19,7 +19,7 @@ class WorkflowPart(Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 
 @dataclass(frozen=True, eq=False)
 class StepField(Field):
-    """A field of a step, with the steps that may have it."""
+    """A field of a step, with metadata about the steps that may have it."""
 
     does: bool = False  # defines the step's action: each step has exactly one such field
     of_job: bool = False  # concerns a job that the step runs

@@ -10,9 +10,9 @@ from horae.model.fields.table import Document, Field, Group, Object
 from horae.model.fields.values import an_int, kind_of
 from horae.model.workflows.kinds import CONDITION, WorkflowPart
 
-MOST_RUNS = 10_000  # of a loop
-MOST_ITEMS = 100_000  # of a foreach; the server's settings may allow fewer
-USUAL_RUNS = 100
+MOST_RUNS = 10_000  # runs of a loop
+MOST_ITEMS = 100_000  # items of a foreach; the server's settings may allow fewer
+USUAL_RUNS = 100  # the default bound on the runs of a loop
 _FOREACH = 'Write {"items": "${steps.extract.result.parts}", "concurrency": 10, "tolerate": "5%"}.'
 _SHARE = 'Write a number of items, or a share: "5%".'
 
@@ -20,7 +20,7 @@ _SHARE = 'Write a number of items, or a share: "5%".'
 def _read_items(value: Any, at: str) -> Any:
     if isinstance(value, list):
         if len(value) > MOST_ITEMS:
-            raise BadInput(f"{at} has {len(value)} items.", f"At most {MOST_ITEMS}.", field=at)
+            raise BadInput(f"{at} has {len(value)} items.", f"At most {MOST_ITEMS} are allowed.", field=at)
         return value
     if not isinstance(value, str) or "${" not in value:
         raise BadInput(f"{at} is {kind_of(value)}, not a list.", _FOREACH, field=at)
@@ -48,18 +48,18 @@ TOLERATED = Custom(lambda value, at: value, int | str, "int | str")
 
 
 class Foreach(WorkflowPart, frozen=True, kw_only=True):
-    """One execution per item of a list or of an expression's result."""
+    """One execution for each item of a list, or of the list that an expression gives."""
 
     items: Annotated[Any, Field(ITEMS, "A list, or an expression for one.", example="${steps.extract.result.parts}")]
     concurrency: Annotated[
-        int | None, Field(Integer(1, MOST_ITEMS), "How many items are in progress at once.", example=10)
+        int | None, Field(Integer(1, MOST_ITEMS), "How many items may be in progress at once.", example=10)
     ] = None
     tolerate: Annotated[
         int,
         TOLERATE,
-        Field(TOLERATED, "How many items may fail without failing the step, as a number or a share.", example="5%"),
+        Field(TOLERATED, "How many items may fail before the step fails, as a number or a share.", example="5%"),
     ] = 0
-    tolerate_percent: int | None = None  # the same as a percentage of all items
+    tolerate_percent: int | None = None  # set in place of `tolerate` if the user gave a share of all items
 
     def tolerates(self, total: int) -> int:
         """Return how many of `total` items may fail."""
@@ -72,11 +72,11 @@ RUNS = Integer(1, MOST_RUNS)
 
 
 class Loop(WorkflowPart, frozen=True, kw_only=True):
-    """Consecutive executions: while `condition` holds before each, or until it holds after one."""
+    """Consecutive runs: `condition` must hold before each run, or with `until` ends the loop after a run."""
 
     condition: str
     until: bool = False
-    every: Micros = 0  # between an end and the next start
+    every: Micros = 0  # the least time between the end of a run and the start of the next
     most: int = USUAL_RUNS  # a loop that needs more runs fails
 
 
@@ -91,7 +91,7 @@ def _read_loop(given: Document, prefix: str) -> dict[str, Any]:
     word = words[0]
     if "foreach" in given:
         detail = f"It has both foreach and {word}."
-        raise BadInput(detail, "Give the loop to a workflow of its own: `steps`.", field=f"{prefix}{word}")
+        raise BadInput(detail, "Put the loop into a nested workflow: `steps`.", field=f"{prefix}{word}")
     condition = CONDITION.read(given[word], f"{prefix}{word}")
     more: dict[str, Any] = {
         name: kind.read(given[name], f"{prefix}{name}")

@@ -28,12 +28,12 @@ _UNANSWERED: tuple[OnLate, ...] = ("reject", "approve", "skip")
 
 
 def _late(words: tuple[OnLate, ...]) -> Group:
-    """Make the group of a wait's timeout and its outcome."""
+    """Return the group of a wait's fields `timeout` and `onTimeout`; `words` are the allowed values of `onTimeout`."""
 
     def read(given: Document, prefix: str) -> dict[str, Any]:
         span, word = given.get("timeout"), given.get("onTimeout")
         if word is not None and span is None:
-            remedy = "Add one."
+            remedy = "Add a timeout."
             raise BadInput("onTimeout has no effect without a timeout.", remedy, field=f"{prefix}onTimeout")
         timeout = _PATIENCE.read(span, f"{prefix}timeout")
         return {"timeout": timeout} | (
@@ -50,18 +50,18 @@ def _write_late(wait: Any) -> dict[str, Any]:
 
 
 LATE, UNANSWERED = _late(_LATE), _late(_UNANSWERED)
-TIMEOUT = Field(_PATIENCE, "How long it waits.", example="1d")
+TIMEOUT = Field(_PATIENCE, "How long it waits at most.", example="1d")
 
 
 class Sleep(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="sleep"):
-    """A span, or until an instant given by an expression."""
+    """A wait for a span, or until an instant that an expression gives."""
 
     span: Micros | None = None
     until: str = ""
 
 
 class EventWait(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="event"):
-    """The next event with a name for which `filter` holds; its result is the event."""
+    """A wait for the next event with a name that passes `filter`; the step's result is the event."""
 
     name: Annotated[str, Field(_NAMED, "The name of the event.", example="payment")]
     # The filter can use `event` in addition to the usual variables.
@@ -71,7 +71,7 @@ class EventWait(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="
 
 
 class SignalWait(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="signal"):
-    """A signal to this execution; its result is the signal's payload."""
+    """A wait for a signal to the workflow's execution; the step's result is the signal's payload."""
 
     name: Annotated[str, Field(_NAMED, "The name of the signal.", example="go")]
     timeout: Annotated[Micros | None, LATE, TIMEOUT] = None
@@ -94,7 +94,7 @@ _ROLES = Custom(_read_roles, list[str], "Sequence[str]", list, option="repeated"
 
 
 class Approval(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="approval"):
-    """An approval by a user with one of the roles; a rejection is a failure."""
+    """A wait for an approval by a user with one of the roles; if the user rejects, the step fails."""
 
     roles: Annotated[
         tuple[str, ...],
@@ -102,7 +102,7 @@ class Approval(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="a
     ] = ()
     message: Annotated[str, Field(Text(4096), "The message to the approver, with expressions.")] = ""
     remind: Annotated[
-        Micros | None, Field(Duration(SECOND, LONGEST), "When a reminder is sent, after the request.", example="4h")
+        Micros | None, Field(Duration(SECOND, LONGEST), "A reminder is sent this long after the request.", example="4h")
     ] = None
     timeout: Annotated[Micros | None, UNANSWERED, TIMEOUT] = None
     on_timeout: Annotated[OnLate, UNANSWERED, Field(Choice(_UNANSWERED), "The answer if nobody answers in time.")] = (
@@ -111,7 +111,7 @@ class Approval(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="a
 
 
 class Callback(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="callback"):
-    """A call of a URL with a token that only this step has; its result is the call's body."""
+    """A wait for a call of a URL with a token that only this step has; the step's result is the body of the call."""
 
     timeout: Annotated[Micros | None, LATE, TIMEOUT] = None
     on_timeout: Annotated[OnLate, LATE, Field(Choice(_LATE), "The outcome of a step that waits too long.")] = "fail"

@@ -170,7 +170,7 @@ def read_step(row: Row) -> tuple[StepRow, Pin | None]:
     ) = row[: len(STEPS)]  # fmt: skip
     step_row = StepRow(
         step=step, phase=phase, state=state, missing=missing, succeeded=succeeded, failed=failed, skipped=skipped,
-        execution=execution, iteration=iteration, total=total, ok=ok, bad=bad, taken=taken, began_at=began_at,
+        execution=execution, iteration=iteration, total=total, ok=ok, bad=bad, reused=taken, began_at=began_at,
         ended_at=ended_at, ended_seq=ended_seq, result=result, reason=reason, wake_at=wake_at,
         error=None if error is None else _read_failure(error),
     )  # fmt: skip
@@ -229,7 +229,7 @@ def _step_values(row: StepRow) -> tuple[Any, ...]:
     result = None if is_large and (row.execution is not None or row.total) else row.result
     return (
         row.phase, row.state, row.missing, row.succeeded, row.failed, row.skipped, row.execution, row.iteration,
-        row.total, row.ok, row.bad, row.taken, row.began_at, row.ended_at, row.ended_seq, json_or_none(row.error),
+        row.total, row.ok, row.bad, row.reused, row.began_at, row.ended_at, row.ended_seq, json_or_none(row.error),
         row.reason, row.wake_at, result,
     )  # fmt: skip
 

@@ -94,8 +94,8 @@ def _without(taken: Takeover, run: WorkflowRun, start: Start, begun: NewChildren
     """
     run.take_over(start.step, len(taken.places))
     begun.fanned += [(*run.stored.place, start.step, parcel, count, True) for parcel, count in taken.parcels]
-    places = [at for at in range(len(start.items)) if at not in taken.places]
-    return structs.replace(start, items=[start.items[at] for at in places], places=places)
+    left = [at for at in range(len(start.items)) if at not in taken.places]
+    return structs.replace(start, items=[start.items[at] for at in left], item_indexes=left)
 
 
 def changes_of(begun: NewChildren, now: Instant, done: Consequences) -> list[Change]:
@@ -199,10 +199,10 @@ def _asked(
             remedy = f"Keep them under {MAX_ITEM} bytes; pass a reference instead."
             raise TooLarge(f'The params of the step "{start.step}" have {len(item)} bytes.', remedy)
         fits(item)
-    alike = start.foreach and start.places is None and not within and not _differ(target, lead)
+    alike = start.foreach and start.item_indexes is None and not within and not _differ(target, lead)
     asked = []
     meter = Meter(MOST_STEPS + ITEM_STEPS * len(start.items))
-    places = range(len(start.items)) if start.places is None else start.places
+    places = range(len(start.items)) if start.item_indexes is None else start.item_indexes
     for i, item in list(zip(places, start.items, strict=True))[: 1 if alike else None]:
         mine = structs.replace(extra, index=i if start.foreach else None, rerun=within.get(i))
         priority = held.priority if start.priority is None else start.priority
@@ -251,7 +251,7 @@ def _fan_out(
     `asked` has one execution for each item, or one sample if the items differ only by their params.
     """
     asked = yield from assign_share_lanes(asked, now)
-    if start.places is not None or len(asked) == len(start.items):
+    if start.item_indexes is not None or len(asked) == len(start.items):
         _, parcels = place(asked, {}, new_id, now)
     else:
         parcels = list(_lots(start.items, asked[0], new_id, now))

@@ -204,7 +204,7 @@ class WorkflowRun:
     def _take(self, decisions: Decisions, moves: Deferred, now: Instant) -> Script[None]:
         if decisions.flow.phase != self.flow.phase:
             self.stops.discard(ALL)  # a phase changes only when all its steps have ended: none is left to stop
-        if decisions.rest is not None:
+        if decisions.unstarted_become is not None:
             yield from self._end_rest(decisions, moves, now)
         self.flow = decisions.flow
         if decisions.fresh and not self._pinned:
@@ -221,7 +221,7 @@ class WorkflowRun:
 
     def _end_rest(self, decisions: Decisions, moves: Deferred, now: Instant) -> Script[None]:
         """End all steps that have not begun by one statement, without reading them."""
-        rest = decisions.rest
+        rest = decisions.unstarted_become
         assert rest is not None
         yield from moves.make(*self.changes())
         yield ForEach(flow_rows.END_OTHER_STEPS, flow_rows.END_OTHER_COLUMNS, [(*self.place, rest, GIVEN_UP, now)])
@@ -250,7 +250,7 @@ class WorkflowRun:
 
     def take_over(self, step: str, count: int) -> None:
         """Record the number of items of a foreach whose results this rerun takes over."""
-        row = structs.replace(self.rows[step], ok=count, taken=count)
+        row = structs.replace(self.rows[step], ok=count, reused=count)
         self._put(step, row, fresh=step in self._fresh)
 
     def present_row(self, now: Instant) -> StoredWorkflow:

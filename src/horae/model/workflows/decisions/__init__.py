@@ -1,4 +1,4 @@
 """Workflows: jobs whose executions are graphs of child executions.
 
-Values, definitions and every decision about steps, all pure: the store supplies rows, the engine the clock.
+Definitions, and every decision about steps. All functions are pure: the store passes rows to them, the engine the time.
 """

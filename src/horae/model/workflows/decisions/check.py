@@ -31,8 +31,8 @@ _FIELDS: Mapping[Phase, str] = {
 }
 _CONDITIONS = ("when", "while", "until", "event.filter")
 _NAMES = (
-    "The params of a foreach and of its undo know `item` and `index`, those of a loop `index`, handlers and undo"
-    ' `error`; a step whose name has a dash stands in quotes: steps["my-step"].'
+    "`item` and `index` exist in the params of a foreach and of its undo, `index` in those of a loop, `error` in"
+    ' handlers and undo; write a step whose name has a dash in quotes: steps["my-step"].'
 )
 _ITEMS = 'Give a list, or an expression for one: "${steps.extract.result.parts}".'
 
@@ -84,12 +84,13 @@ def _check_names(workflow: Workflow) -> None:
             taken.add(step.name)
     if len(taken) > MOST_STEPS:
         detail = f"The workflow has {len(taken)} steps."
-        raise BadInput(detail, f"At most {MOST_STEPS}: make some a workflow of their own.", field="workflow.steps")
+        remedy = f"At most {MOST_STEPS} are allowed: move some into a nested workflow."
+        raise BadInput(detail, remedy, field="workflow.steps")
 
 
 def _check_step(step: WorkflowStep, phase: Phase, own: Collection[str], main: Collection[str]) -> None:
     if step.name in step.after:
-        raise BadInput("It comes after itself.", "Take it off the list.", field="after")
+        raise BadInput("It comes after itself.", "Remove it from the list.", field="after")
     for name, field, what in _named(step):
         if name not in own:
             raise _unknown(name, own, main, field, what)
@@ -106,7 +107,7 @@ def _check_step(step: WorkflowStep, phase: Phase, own: Collection[str], main: Co
 
 
 def _named(step: WorkflowStep) -> Iterator[tuple[str, str, str]]:
-    """Yield the steps that a step names outside of expressions: the name, the field, and the relation in words."""
+    """Yield the steps that a step names in `after` and `switch`: the name, the field, and the relation in words."""
     for i, name in enumerate(step.after):
         yield name, f"after[{i}]", "It comes after"
     for i, branch in enumerate(step.switch):
@@ -152,12 +153,12 @@ def _unknown(
 ) -> BadInput:
     """Return the error for an unknown step, with the nearest known name or the reason why it cannot be used."""
     if name in main:
-        detail = f'{what} "{name}", which belongs to the steps before.'
-        return BadInput(detail, "Those have all ended by then: leave it out.", field=field)
+        detail = f'{what} "{name}", which is a step of the main phase.'
+        return BadInput(detail, "All of these have ended before it begins: leave it out.", field=field)
     near = get_close_matches(name, list(own), n=1, cutoff=0.6)
     dashed = [other for other in own if expression is not None and "-" in other and other.split("-")[0] == name]
     if dashed:
-        remedy = f'A name with a dash stands in quotes: steps["{dashed[0]}"].'
+        remedy = f'Write a name with a dash in quotes: steps["{dashed[0]}"].'
     else:
         remedy = f'Did you mean "{near[0]}"?' if near else f"The steps are: {', '.join(sorted(own)[:20]) or 'none'}."
     shown = "" if expression is None else f" in ${{{expression.source}}}"
@@ -183,7 +184,7 @@ def _refuse_cycles(upstreams: Mapping[str, Sequence[str]], field: str) -> None:
                 path_text = " -> ".join(cycle)
                 raise BadInput(
                     f"These steps wait for each other in a circle: {path_text}.",
-                    "Take one of them off the other's `after`, or let it refer to another step.",
+                    "Remove one of them from the `after` of another, or from its expressions.",
                     field=field,
                     path=cycle,
                 )
@@ -198,4 +199,4 @@ def _refuse_unreachable(steps: Sequence[WorkflowStep], upstreams: Mapping[str, S
     for i, step in enumerate(steps):
         if step.name in found:
             with _naming_step(step.name, f"{field}[{i}]"):
-                raise BadInput(f"It can never run: {found[step.name]}.", "Change that, or take it away.", field="")
+                raise BadInput(f"It can never run: {found[step.name]}.", "Change that, or remove the step.", field="")

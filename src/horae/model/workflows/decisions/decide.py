@@ -1,18 +1,18 @@
 """Decisions about a workflow: which steps start, which are skipped, and how the workflow ends.
 
-Each function here is a pure decision, written as a generator that asks for the rows it needs:
+Each function is a pure decision, written as a generator that yields requests for the rows it needs:
 
-    decision = after(plan, flow, about, [ended], now)
-    ask = next(decision)
-    while True:
-        try:
-            ask = decision.send(rows_of(ask))
-        except StopIteration as made:
-            return made.value
+    decision = after(plan, flow, context, [ended], now)
+    try:
+        request = next(decision)
+        while True:
+            request = decision.send(rows_for(request))
+    except StopIteration as stop:
+        return stop.value
 
-A decision that needs no row is complete at once: `next` raises StopIteration. The caller holds the flow's lock from
-before it reads `flow` until the decision is written. The end of a step costs work per edge of that step and of the
-steps skipped because of it; a start costs work per step that its expressions refer to.
+The caller locks the flow before it reads `flow`, and keeps the lock until the decision is written. The work for the end
+of a step grows with the number of its edges and of the edges of the steps skipped because of it; the work for a start,
+with the number of steps that its expressions refer to.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ def begin(
 def after(
     plan: Plan, flow: Flow, context: FlowContext, ended_steps: Sequence[StepEnd], now: Instant
 ) -> Deciding[Decisions]:
-    """Decide what follows from ended children and ended waits; several of one transaction are decided together."""
+    """Decide the consequences of ended children and ended waits: of all that end in one transaction, together."""
     current = Round(plan, flow, context, now)
     yield from current.process(ended_steps)
     yield from current.settle()
@@ -50,7 +50,7 @@ def after(
 
 
 def resume(plan: Plan, flow: Flow, context: FlowContext, held: Sequence[StepRow], now: Instant) -> Deciding[Decisions]:
-    """Continue after a pause or a breakpoint: start everything in `held`. Pausing itself only sets a mark."""
+    """Continue after a pause or a breakpoint: start the steps in `held`."""
     current = Round(plan, flow, context, now)
     yield from current.resume(held)
     yield from current.settle()
@@ -72,7 +72,7 @@ def cancel(plan: Plan, flow: Flow, context: FlowContext, reason: str, now: Insta
 def fail(
     plan: Plan, flow: Flow, context: FlowContext, failure: Failure, reason: str, now: Instant
 ) -> Deciding[Decisions]:
-    """Fail the workflow as a whole, for example on a timeout, as if a step had failed under `onError: fail`."""
+    """Fail the workflow as a whole, for example after a timeout, as if a step had failed with `onError: fail`."""
     current = Round(plan, flow, context, now)
     current.give_up("failed", failure, reason, stop=True)
     yield from current.settle()

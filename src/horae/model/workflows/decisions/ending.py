@@ -1,4 +1,4 @@
-"""The steps after a phase of a workflow: another phase, undo steps, or the end."""
+"""The decisions after a phase of a workflow: the next phase, the steps to undo, and the workflow's result."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,7 +11,7 @@ from horae.model.workflows.decisions.plan import Plan
 from horae.model.workflows.decisions.starting import Starter, fault
 from horae.model.workflows.decisions.values import Phase, Workflow
 
-# The phases in order for each verdict; phases without steps are skipped. `undo` follows `main` unless it succeeded.
+# The phases for each verdict, in order; phases without steps are skipped.
 _ORDER: Mapping[Verdict, tuple[Phase, ...]] = {
     "success": ("main", "onSuccess", "finally"),
     "failed": ("main", "undo", "onFailure", "finally"),
@@ -21,7 +21,7 @@ _LATE: tuple[Phase, ...] = ("onSuccess", "onFailure")  # phases that may be runn
 
 
 def next_phase(workflow: Workflow, phase: Phase, verdict: Verdict) -> Phase | None:
-    """Return the phase after a completed one, or None for the end. Undo steps are not decided here."""
+    """Return the next phase with steps, or None if the workflow ends. Entering `undo` is left to the caller."""
     if phase in _LATE:
         rest: tuple[Phase, ...] = ("finally",)
     else:
@@ -31,7 +31,7 @@ def next_phase(workflow: Workflow, phase: Phase, verdict: Verdict) -> Phase | No
 
 
 def undo_order(rows: Iterable[StepRow]) -> tuple[str, ...]:
-    """Return the steps to undo, last ended first: steps that succeeded, and foreach steps with successful items."""
+    """Return the steps to undo, the last ended first: successful steps, and foreach steps with successful items."""
     done = [row for row in rows if row.state == "success" or row.ok]
     return tuple(row.step for row in sorted(done, key=lambda row: row.ended_seq or 0, reverse=True))
 
@@ -45,7 +45,7 @@ def output_of(plan: Plan, starter: Starter, rows: Mapping[str, StepRow]) -> Flow
     except TemplateError as error:
         return FlowEnd(state="failed", error=fault(TemplateError(f"output: {error}")), reason=FAULT)
     except (TypeError, ValueError) as error:
-        return FlowEnd(state="failed", error=fault(TemplateError(f"output: no JSON: {error}")), reason=FAULT)
+        return FlowEnd(state="failed", error=fault(TemplateError(f"output: not JSON: {error}")), reason=FAULT)
     if len(result) > MAX_RESULT:
         message = f"The output has {len(result)} bytes; at most {MAX_RESULT} are allowed. Give a reference instead."
         return FlowEnd(state="failed", error=Failure(type="ResultTooLarge", message=message), reason="output")
@@ -53,7 +53,10 @@ def output_of(plan: Plan, starter: Starter, rows: Mapping[str, StepRow]) -> Flow
 
 
 def _last_results(plan: Plan, rows: Mapping[str, StepRow]) -> bytes | None:
-    """Return the result of the only last step, or an object with several results; None if it is too large."""
+    """Return the result of the step without followers; if there are several, an object with their results by name.
+
+    Return None if that is too large, or null.
+    """
     found = {name: rows[name].result for name in plan.leaves}
     if len(found) == 1:
         (only,) = found.values()

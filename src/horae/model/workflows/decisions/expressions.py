@@ -18,7 +18,7 @@ from horae.model.workflows.decisions.flow import FlowContext, StepRow
 KNOWN: Names = frozenset({"params", "steps", "execution", "callbacks"})
 IN_FOREACH = KNOWN | {"item", "index"}
 IN_LOOP = KNOWN | {"index"}
-OF_ERROR = KNOWN | {"error"}  # in handlers and undo steps
+OF_ERROR = KNOWN | {"error"}  # for handlers and undo steps
 OF_EVENT = KNOWN | {"event"}
 _QUOTED = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\''
 _SPOKEN = re.compile(
@@ -54,11 +54,11 @@ def constant_of(expression: Expression, field: str) -> Any:
         with limited_budget(MOST_STEPS) as meter:
             return expression.value({}, meter)
     except TemplateError as error:
-        raise BadInput(f"{field}: {error}.", "It has no variables, and it cannot be computed.", field=field) from None
+        raise BadInput(f"{field}: {error}.", "It has no variables, so it would always fail.", field=field) from None
 
 
 def expressions_in(value: Any, field: str, known: Names) -> Iterator[Expression]:
-    """Yield every expression in a text or in the texts of a JSON value. Raises BadInput."""
+    """Compile and yield every expression in a text, or in the texts of a JSON value. Raises BadInput."""
     if isinstance(value, str):
         for part in parts_of(value, field, known) if "${" in value else ():
             if isinstance(part, Expression):
@@ -74,7 +74,7 @@ def expressions_in(value: Any, field: str, known: Names) -> Iterator[Expression]
 
 
 def steps_of(expression: Expression, field: str) -> set[str]:
-    """Return the steps that an expression refers to. Raises BadInput if a reference does not name its step."""
+    """Return the steps that an expression refers to. Raises BadInput for a use of `steps` that names no step."""
     named: set[str] = set()
     for found in _SPOKEN.finditer(expression.source):
         if found["name"]:
@@ -91,7 +91,7 @@ def steps_of(expression: Expression, field: str) -> set[str]:
 
 
 def step_value(row: StepRow | None) -> dict[str, Any]:
-    """Return a step as expressions see it."""
+    """Return the value that expressions see as `steps.NAME`; `row` is None for a step that has not been reached."""
     if row is None:
         return {"result": None, "state": "pending", "error": None}
     result = None if row.result is None else _value(row.result)
@@ -99,7 +99,7 @@ def step_value(row: StepRow | None) -> dict[str, Any]:
 
 
 def _value(result: bytes) -> Any:
-    """Decode a result. A result stored elsewhere becomes a placeholder that expressions cannot look into."""
+    """Decode a result. If it is stored in a file, return a placeholder that expressions cannot look into."""
     value = msgspec.json.decode(result)
     if result.startswith(_TOO_MUCH):
         return RemoteValue(value, value["$tooLarge"]["message"])
@@ -121,7 +121,7 @@ def too_much(size: int, most: int) -> bytes:
 
 
 def error_value(failure: Failure | None, step: str) -> dict[str, Any] | None:
-    """Return a failure as expressions see it."""
+    """Return the value that expressions see as `error`; `step` is the step that failed, if it is to be named."""
     if failure is None:
         return None
     value = {"type": failure.type, "message": failure.message, "kind": failure.kind}

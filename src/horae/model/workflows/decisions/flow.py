@@ -1,7 +1,7 @@
 """A running workflow: the state of its execution and of its steps, and the decisions about them.
 
 The store keeps a `Flow` for each execution of a workflow and a `StepRow` for each step of the phases it has reached.
-All input to a decision is a `StepEnd`; all its consequences are in `Decisions`.
+The ends of steps reach a decision as `StepEnd`s; all consequences of the decision are in its `Decisions`.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -22,14 +22,14 @@ StepState = Literal["pending", "held", "waiting", "running", "success", "failed"
 Final = Literal["success", "failed", "skipped", "cancelled"]
 
 FINAL: frozenset[str] = frozenset({"success", "failed", "skipped", "cancelled"})
-OPEN: frozenset[str] = frozenset({"waiting", "running"})  # begun and not ended: something is in progress for it
+OPEN: frozenset[str] = frozenset({"waiting", "running"})  # states of steps that have begun and not ended
 
 # Reasons of steps that are held, did not run, or ended without an execution.
 PAUSED, BREAKPOINT = "paused", "breakpoint"
 NOT_WANTED = "when"  # its condition was false
 NOT_JOINED = "join"  # the ends of its upstreams do not match its join rule
 NOT_CHOSEN = "switch"  # no upstream switch chose it
-GIVEN_UP = "workflow"  # the workflow failed or was cancelled before it began
+GIVEN_UP = "workflow"  # the workflow failed or was cancelled before the step began
 TOLERANCE = "tolerance"  # more items of a foreach failed than it tolerates
 BOUND = "bound"  # a loop needed more runs than its limit
 FAULT = "expression"  # an expression could not be computed or gave an unusable value
@@ -50,16 +50,16 @@ class Flow(Struct, frozen=True, kw_only=True):
     job: UUID
     version: int
     phase: Phase = "main"
-    verdict: Verdict = "success"  # the result if nothing else happens
+    verdict: Verdict = "success"  # the final state, unless a later failure or a cancellation changes it
     left: int = 0  # steps of the phase that have not ended
-    open: int = 0  # of these, the steps that have begun
-    ended: int = 0  # ended steps of all phases; the next step's `ended_seq`
+    open: int = 0  # steps of the phase that have begun and not ended
+    ended: int = 0  # the number of ended steps in all phases; the step that ends next gets it as its `ended_seq`
     stopped: bool = False  # the phase starts no more steps, because it failed or was cancelled
     paused: bool = False
-    breakpoints: frozenset[str] = frozenset()  # steps before which it stops
+    breakpoints: frozenset[str] = frozenset()  # steps that are held when they are ready, until a user resumes
     undo: tuple[str, ...] = ()  # the steps to undo, in this order, once known
     cause: str = ""  # the step whose failure led to the verdict
-    error: Failure | None = None  # of that step, or of the workflow itself
+    error: Failure | None = None  # the failure of that step, or of the workflow itself
     reason: str = ""  # the reason of the end in one word: timeout, cancelled, ...
     pins: Mapping[str, Pin] = {}  # by step name, or by `undo_name`
 
@@ -86,10 +86,10 @@ class StepRow(Struct, frozen=True, kw_only=True):
     skipped: int = 0
     execution: UUID | None = None  # its newest child; the first child of a foreach; set by the store
     iteration: int = 0  # of a loop: the number of runs before the current one
-    total: int = 0  # of a foreach: the number of items; the next two count their results
-    ok: int = 0
-    bad: int = 0
-    taken: int = 0  # of the successful items, those reused by a rerun
+    total: int = 0  # of a foreach: the number of items
+    ok: int = 0  # of a foreach: the number of items that have succeeded
+    bad: int = 0  # of a foreach: the number of items that have ended otherwise
+    reused: int = 0  # of a foreach: the number of successful items whose results a rerun reuses
     began_at: Instant | None = None
     ended_at: Instant | None = None
     ended_seq: int | None = None
@@ -105,10 +105,10 @@ class StepRow(Struct, frozen=True, kw_only=True):
 
 
 class StepEnd(Struct, frozen=True, kw_only=True):
-    """Ended children of one step, or an ended wait: the input for the workflow's next decision.
+    """The end of a step's child, of several children of a foreach, or of a wait: the input of `decide.after`.
 
-    For a foreach it counts all children that ended in one transaction; otherwise there is exactly one. An outdated
-    message (for a step that has ended, or a child that was replaced) has no effect.
+    For a foreach it counts the children that ended in one transaction. It has no effect if it is outdated: the step has
+    ended already, or another child has replaced this one.
     """
 
     step: str
@@ -116,36 +116,38 @@ class StepEnd(Struct, frozen=True, kw_only=True):
     result: bytes | None = None
     error: Failure | None = None
     reason: str = ""
-    execution: UUID | None = None  # of the child, if there is one; not set for a foreach
-    ok: int = 0  # of a foreach: the number of successful items; `bad` counts the others
-    bad: int = 0
-    cancelled: int = 0  # of the others, the number of cancelled items
-    forced: bool = False  # a user decided it by hand, whatever the step was doing
+    execution: UUID | None = None  # the child's execution; None for a wait and for a foreach
+    ok: int = 0  # of a foreach: the number of successful items
+    bad: int = 0  # of a foreach: the number of items that ended otherwise
+    cancelled: int = 0  # of a foreach: the number of cancelled items; they are in `bad` too
+    forced: bool = False  # a user, or a rerun, set this end, in whichever state the step was
 
 
 class Start(Struct, frozen=True, kw_only=True):
-    """Children to start: one, or one per item of a foreach, with the job and version of the pin named `step`.
+    """Children to start: one, or one for each item of a foreach. Their job and version are in `Flow.pins[step]`.
 
     The step's row is among the changed rows; the store fills in its `execution`. If a child cannot be started (its job
-    is deleted, or its params do not fit the schema), `after` receives a failed `StepEnd` in the same transaction.
+    is deleted, or its params do not fit the schema), the store passes a failed `StepEnd` to `decide.after` in the same
+    transaction.
     """
 
     step: str  # for an undo step, its `undo_name`
-    items: Sequence[bytes]  # params as JSON
+    items: Sequence[bytes]  # the params of each child, as JSON
     foreach: bool = False
-    places: Sequence[int] | None = None  # indexes of the items among all items, if a rerun reuses the others
+    # If a rerun reuses the results of some items: the indexes, in the complete list, of the items to run.
+    item_indexes: Sequence[int] | None = None
     concurrency: int | None = None  # the maximum number of foreach children in progress at once
-    ordered: bool = False  # one at a time, each after the end of the one before it
+    ordered: bool = False  # children run one at a time, each after the end of the child before it
     iteration: int = 0
     delay: Micros = 0  # minimum delay before the start
     priority: int | None = None
 
 
 class StepWait(Struct, frozen=True, kw_only=True):
-    """A wait of a step that has no child, with its names and texts rendered.
+    """The wait of a step that waits instead of starting a child. Expressions in its name and message are evaluated.
 
-    A `Sleep` needs only the row's `wake_at`. When the awaited event arrives or the time is over, `after` receives an
-    `StepEnd`.
+    For a `Sleep` the store records nothing but the `wake_at` of the step's row. When the awaited event arrives or the
+    wait times out, the store passes a `StepEnd` to `decide.after`.
     """
 
     step: str
@@ -164,30 +166,30 @@ class FlowEnd(Struct, frozen=True, kw_only=True):
 
 
 class Decisions(Struct, kw_only=True):
-    """The consequences of a decision; the store writes all of them in the transaction of their cause.
+    """The consequences of a decision. The store writes all of them in the transaction that caused the decision.
 
-    They are applied in this order: `rest` to the stored rows, then `rows` and `flow`, then `starts` and `awaits`, then
-    `stop` and `cancel`. Children stopped that way end at once or later, and each end is passed to `after`. An `end` has
-    only one consequence: the parent's own end.
+    It applies them in this order: `unstarted_become` to the stored rows, then `rows` and `flow`, then `starts` and
+    `awaits`, then `stop` and `cancel`. Children stopped by these two end at once or later, and the store passes each
+    end to `decide.after`. `end` ends the workflow's own execution and has no other consequence.
     """
 
     flow: Flow
     rows: dict[str, StepRow] = {}  # new and changed rows
-    fresh: set[str] = set()  # of these, the new ones
-    rest: Final | None = None  # the new state of all pending and held rows of the flow, with reason `GIVEN_UP`
+    fresh: set[str] = set()  # the names in `rows` that are new rows
+    unstarted_become: Final | None = None  # the new state of all pending and held rows, with reason `GIVEN_UP`
     starts: list[Start] = []
     awaits: list[StepWait] = []
     cancel: list[str] = []  # steps whose children are to be cancelled
-    stop: bool = False  # the same for everything open: children and waits
+    stop: bool = False  # whether to cancel all children, and to end all waits
     end: FlowEnd | None = None
 
 
 class RowRequest(Struct, frozen=True):
-    """The rows that a decision needs next, some of them with results."""
+    """A request of a decision for the rows that it needs next: names of steps in up to three forms."""
 
     rows: frozenset[str] = frozenset()
-    results: frozenset[str] = frozenset()  # rows with `result`; for a foreach it is the JSON list in item order
-    items: frozenset[str] = frozenset()  # rows of foreach steps, with `done`
+    results: frozenset[str] = frozenset()  # rows with `result`; the result of a foreach is a JSON list in item order
+    items: frozenset[str] = frozenset()  # rows of foreach steps with `done`
 
 
 Rows: TypeAlias = Mapping[str, StepRow]
@@ -200,8 +202,8 @@ class FlowContext(Struct, frozen=True, kw_only=True):
     """The workflow's own execution, as an input to expressions."""
 
     id: UUID
-    params: bytes = b"{}"  # merged over the job's own params, as a child would see them
+    params: bytes = b"{}"  # the params of the execution, merged over the default params of the job
     due_at: Instant = 0
     interval: tuple[Instant, Instant] | None = None
-    most_items: int = MOST_ITEMS  # of a foreach
+    most_items: int = MOST_ITEMS  # the maximum number of items of a foreach
     secret: bytes = b""  # the secret that signs callback URLs

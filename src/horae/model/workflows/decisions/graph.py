@@ -24,14 +24,14 @@ WAITS: Mapping[type, Kind] = {
     Callback: "callback",
 }
 NO_WAITS: Mapping[str, Wait] = {}
-Starts = Mapping[str, Instant | None]  # None: the execution is known and has not begun
+Starts = Mapping[str, Instant | None]  # the start of each step's execution; None if it has not begun
 NO_STARTS: Starts = {}
 
 
 class Items(View, frozen=True, kw_only=True):
     """The results so far of the executions of a foreach step.
 
-    `takenOver` counts the successful items that a rerun reused: they ran in the original execution.
+    `takenOver` counts the successful items that ran in an earlier execution and whose results this rerun reuses.
     """
 
     total: int
@@ -59,15 +59,15 @@ class GraphNode(View, frozen=True, kw_only=True):
     job: str | None = None
     version: int | None = None
     execution_id: UUID | None = None
-    run: int | UnsetType = UNSET  # of a loop: the current run, from 1
+    run: int | UnsetType = UNSET  # of a loop: the number of the current run, from 1; 0 before the first
     items: Items | UnsetType = UNSET
     waits_for: GraphWait | UnsetType = UNSET
     ready_at: Time | None = None  # when it became ready to start
-    # When it started, for a foreach its first execution; a step without a worker starts at once.
+    # When its execution started, for a foreach the first one; a step without an execution starts when it is ready.
     started_at: Time | None = None
     ended_at: Time | None = None
     wake_at: Time | None = None
-    waited: float | None = None  # seconds from ready to start, or until now
+    waited: float | None = None  # seconds from `ready_at` to its start, or until now
     seconds: float | None = None  # seconds from its start to its end, or until now
     reason: str = ""
     error: Failure | None = None
@@ -82,7 +82,7 @@ class GraphEdge(View, frozen=True, kw_only=True):
 
 
 class PathTimes(View, frozen=True, kw_only=True):
-    """Time on the critical path: seconds in which its steps waited for a worker, and seconds in which they ran."""
+    """The time on the critical path: the seconds in which its steps waited to start, and in which they ran."""
 
     waited: float
     ran: float
@@ -134,7 +134,7 @@ def show_graph(
     waits: Mapping[str, Wait] = NO_WAITS,
     starts: Starts = NO_STARTS,
 ) -> GraphView:
-    """Return the graph of a workflow, with its steps (also of later phases) in an order in which they can run."""
+    """Return the graph of a workflow. Its nodes, also those of later phases, are in an order in which they can run."""
     stored = {row.step: (row, pin) for row, pin in rows}
     order = [*plan.order["main"], *_undoings(stored)]
     order += [name for phase, names in plan.order.items() if phase != "main" for name in names]
@@ -204,7 +204,9 @@ def _node(
         more["run"] = row.iteration + 1 if row.began_at is not None else 0
     if row.total:
         left = row.total - row.ok - row.bad
-        more["items"] = Items(total=row.total, success=row.ok, failed=row.bad, left=left, taken_over=row.taken or UNSET)
+        more["items"] = Items(
+            total=row.total, success=row.ok, failed=row.bad, left=left, taken_over=row.reused or UNSET
+        )
     if wait is not None:
         more["waits_for"] = _wait(wait)
     started, waited, ran = _times(row, starts, now)
@@ -230,10 +232,10 @@ def _node(
 
 
 def _times(row: StepRow, starts: Starts, now: Instant) -> tuple[Instant | None, float | None, float | None]:
-    """Return when a step started, how many seconds it waited for that, and how many it ran.
+    """Return when a step started, how many seconds it waited to start, and how many seconds it ran.
 
-    A step without its own execution starts at once. So does a step whose execution is no longer known. A step whose
-    execution ended before a worker took it has waited and did not run.
+    A step without an execution, or with one that is no longer stored, counts as started when it was ready. A step whose
+    execution ended before a worker took it has only waited.
     """
     if row.began_at is None:
         return None, None, None
@@ -267,9 +269,9 @@ def describe_wait(wait: Wait | None, until: Instant | None) -> str:
 
 
 def critical_path(plan: Plan, rows: Mapping[str, StepRow], now: Instant) -> list[str]:
-    """Return the steps that determined the duration.
+    """Return the steps of the main phase that determined its duration, in order.
 
-    They are found backwards from the last ended step, each time by its last ended upstream.
+    They are found backwards: from the step that ended last to its upstream that ended last, and so on.
     """
 
     def end(name: str) -> tuple[Instant, int]:

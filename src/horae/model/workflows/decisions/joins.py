@@ -1,4 +1,4 @@
-"""Join rules: they decide from the ends of its upstreams whether a step runs."""
+"""Join rules: they decide whether a step runs, from the outcomes of its upstreams."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal
@@ -27,7 +27,7 @@ _RUNS: Mapping[JoinRule, Callable[[StepRow], bool]] = {
 
 
 def join(rule: JoinRule, row: StepRow) -> Verdict:
-    """Apply a step's rule to its upstreams so far. No step is skipped before all its upstreams have ended."""
+    """Apply a step's rule to the upstreams that have ended. No step is skipped before all its upstreams have ended."""
     if row.missing and rule not in EARLY:
         return "wait"
     if _RUNS[rule](row):

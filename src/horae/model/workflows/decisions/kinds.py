@@ -1,7 +1,6 @@
-"""The possible kinds of an expression's value, found by computing it from samples of its variables.
+"""The possible kinds of an expression's value, found by evaluating it with samples of its variables' values.
 
-If no sample can be computed, nothing is known and nothing is refused. Every single value among the samples has a
-variant for true and for false.
+If the evaluation fails for all samples, nothing is known and nothing is refused.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -14,7 +13,7 @@ from horae.model.expressions.template import Expression, TemplateError
 
 _SINGLE = (True, 1, 1.5, "a", None)
 _ANYTHING: tuple[Any, ...] = (*_SINGLE, [], *([one] for one in _SINGLE), {}, *({"a": one} for one in _SINGLE))
-_MOST_UNKNOWN = 2  # unknown variables of an expression; all combinations of their samples are tried
+_MOST_UNKNOWN = 2  # variables of unknown kind; all combinations of their samples are tried
 _TEXT = ("a",)
 _ERROR = {"type": "a", "message": "a", "kind": "a"}
 _EXECUTION = {"id": "a", "scheduledAt": "a", "interval": {"start": "a", "end": "a"}}
@@ -27,7 +26,7 @@ _WORDS = {
 
 
 def refuse_kind(expression: Expression, field: str, wanted: Collection[str], remedy: str) -> None:
-    """Refuse an expression that certainly never gives one of the wanted kinds."""
+    """Refuse an expression if no sample gives one of the wanted kinds."""
     found: set[str] = set()
     for kind in kinds(expression):
         if kind in wanted:
@@ -42,7 +41,7 @@ def refuse_kind(expression: Expression, field: str, wanted: Collection[str], rem
 
 
 def refuse_parts(expression: Expression, field: str) -> None:
-    """Refuse references to parts that steps and the execution do not have."""
+    """Refuse references to members that a step or the execution does not have, such as `steps.load.output`."""
     tree = branches_of(expression.source)
     for name, below in (tree.get("steps") or {}).items():
         _refuse_others(expression, f"steps.{name}", below, _OF_STEP, field)
@@ -59,7 +58,10 @@ def _refuse_others(
 
 
 def kinds(expression: Expression) -> Iterator[str]:
-    """Yield the kinds of an expression's value, one per sample; nothing if no kind is certain."""
+    """Yield the kind of an expression's value for each combination of samples.
+
+    Yield nothing if too many variables are of unknown kind. Stop at a value that is not JSON.
+    """
     paths = list(_paths(branches_of(expression.source)))
     unknown = [path for path in paths if len(_samples(path)) > 2]
     if len(unknown) > _MOST_UNKNOWN:
@@ -93,7 +95,7 @@ def _put(scope: dict[str, Any], path: Path, value: Any) -> None:
 
 
 def _samples(path: Path) -> Sequence[Any]:
-    """Return the possible values at a path."""
+    """Return samples of the values at a path."""
     head, rest = path[0], path[1:]
     if head == "steps":
         return _of_step(rest[1:])
@@ -129,7 +131,7 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def _kind(value: Any) -> str | None:
-    """Return the kind of a value in schema terms; None for a value that is not JSON."""
+    """Return the kind of a value by its name in JSON schemas; None for a value that is not JSON."""
     if value is None:
         return "null"
     found = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}

@@ -30,19 +30,19 @@ from horae.model.workflows.decisions.values import UNDO
 
 
 class Launching:
-    """The part of a round that holds its state so far and starts steps.
+    """The part of a round that holds its state and starts steps.
 
-    `flow` and the rows are as they will be written.
+    `flow` and the rows include all changes that the round has decided so far.
     """
 
     def __init__(self, plan: Plan, flow: Flow, context: FlowContext, now: Instant) -> None:
         self.plan, self.flow, self.now = plan, flow, now
         self._starter = Starter(plan, context, now)
         self._rows: dict[str, StepRow] = {}
-        self._with_result: set[str] = set()  # steps whose results are known too
+        self._with_result: set[str] = set()  # the steps in `_rows` whose results are loaded too
         self._changed: dict[str, None] = {}
-        self._fresh: set[str] = set()
-        self._just_ended: list[str] = []  # steps that ended and whose followers are not updated yet
+        self._fresh: set[str] = set()  # steps whose rows are new
+        self._just_ended: list[str] = []  # steps that have ended; their followers are not updated yet
         self._ready: list[str] = []  # steps that may start
         self._decisions = Decisions(flow=flow)
 
@@ -57,7 +57,7 @@ class Launching:
             self._with_result |= wanted
 
     def _load_items(self, steps: frozenset[str]) -> Deciding[None]:
-        """Load which items of foreach steps succeeded."""
+        """Load the indexes of the successful items of foreach steps."""
         if steps:
             for name, row in (yield RowRequest(items=steps)).items():
                 self._rows[name] = structs.replace(self._rows.get(name, row), done=row.done)
@@ -87,7 +87,7 @@ class Launching:
             self._with_result.add(row.step)
 
     def _drop_pending(self, rest: Final) -> None:
-        """Set the rows that have not begun to `rest`; stored rows are left to the store."""
+        """End the rows that have not begun, in state `rest`; the store ends such rows that are stored already."""
         for name in list(self._changed):
             row = self._rows[name]
             if row.state not in ("pending", "held"):

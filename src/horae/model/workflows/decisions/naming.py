@@ -21,7 +21,7 @@ def a_step_name(value: Any) -> str:
 
 
 def calls_of(workflow: Workflow) -> Iterator[tuple[str, Call]]:
-    """Yield the calls of a workflow's steps, including undo steps, with the names under which they are stored."""
+    """Yield the calls of a workflow's steps and of their undo steps, each with the name under which it is stored."""
     for step in workflow.everything:
         if step.job or step.own:
             yield step.name, step
@@ -35,7 +35,7 @@ def owned_name(workflow: str, call: str) -> str:
 
 
 def owner_of(name: str) -> str:
-    """Return the name of the user-defined job: for a job owned by a workflow, the workflow's name."""
+    """Return the name of the job that a user defined: the job's own name, or for an owned job the workflow's name."""
     return name.partition("/")[0]
 
 

@@ -26,11 +26,11 @@ NOTHING = b"{}"
 
 
 class CompiledParams(Struct, frozen=True):
-    """Params with expressions: either constant, or to be rendered."""
+    """Params of a definition, compiled. They are constant, or rendered from `tree` at each start."""
 
-    tree: Any = None
-    constant: bytes | None = NOTHING  # JSON, if no part of it must be computed
-    given: bool = False  # whether the definition has params at all
+    tree: Any = None  # the result of `compile_tree`
+    constant: bytes | None = NOTHING  # JSON; None if the params have expressions
+    given: bool = False  # whether the definition has params
 
 
 class PlanNode(Struct, frozen=True, kw_only=True):
@@ -40,14 +40,14 @@ class PlanNode(Struct, frozen=True, kw_only=True):
     phase: Phase
     upstreams: tuple[str, ...]  # steps of the same phase that must end before it
     followers: tuple[str, ...]  # steps with this one among their upstreams
-    catchers: tuple[str, ...]  # of these, the steps that may run because of its failure or despite it
+    catchers: tuple[str, ...]  # the followers that may run because of its failure or despite it
     needed_steps: frozenset[str]  # the steps whose results it needs when it starts
     params: CompiledParams
     when: Expression | None = None
-    items: Any = None  # compiled
+    items: Any = None  # the compiled items of its foreach
     condition: Expression | None = None  # the condition of its loop
     branches: tuple[tuple[Expression | None, tuple[str, ...]], ...] = ()
-    texts: Mapping[str, Any] = {}  # compiled texts of its wait
+    texts: Mapping[str, Any] = {}  # the compiled texts of its wait, by field
 
 
 class UndoStep(Struct, frozen=True, kw_only=True):
@@ -66,8 +66,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     order: Mapping[Phase, tuple[str, ...]]  # the steps of each phase, upstreams first
     leaves: tuple[str, ...]  # steps of the main phase without followers
     undoings: Mapping[str, UndoStep]  # by the step that is undone
-    output: Any = None  # compiled
-    output_steps: frozenset[str] = frozenset()
+    output: Any = None  # the compiled output of the workflow
+    output_steps: frozenset[str] = frozenset()  # the steps that the output refers to
     callbacks: tuple[str, ...] = ()  # steps that wait for a call of their URL
 
     def is_foreach(self, step: str) -> bool:
@@ -102,7 +102,7 @@ def plan_of(workflow: Workflow) -> Plan:
 
 
 def edges(steps: Sequence[WorkflowStep], phase: Phase) -> dict[str, list[str]]:
-    """Return the upstreams of each step: from its `after`, from its expressions, and from switches that name it."""
+    """Return the upstreams of each step: those in its `after` and its expressions, and the switches that name it."""
     names = {step.name for step in steps}
     upstreams = {step.name: dict.fromkeys(step.after) for step in steps}
     for step in steps:
@@ -149,7 +149,7 @@ def names_of_params(step: WorkflowStep) -> Names:
 
 
 def texts_of(step: WorkflowStep) -> dict[str, str]:
-    """Return the texts of a step's wait by field."""
+    """Return the texts of a step's wait that may have expressions, by field."""
     wait = step.wait
     if isinstance(wait, Sleep):
         return {"sleep.until": wait.until} if wait.until else {}

@@ -9,7 +9,7 @@ from horae.model.workflows.decisions.values import JoinRule, WorkflowStep
 SUCCESS, FAILED, SKIPPED = "success", "failed", "skipped"
 Outcomes = frozenset[str]  # the possible outcomes of a step
 
-# The outcomes that a rule needs: possible for every upstream, or for at least one.
+# A step can start only if every upstream can have one of the outcomes in _ALL, and at least one of them, one in _ONE.
 _ALL: Mapping[JoinRule, Outcomes] = {
     "allSuccess": frozenset({SUCCESS}),
     "allDone": frozenset({SUCCESS, FAILED, SKIPPED}),
@@ -27,7 +27,7 @@ _ONE: Mapping[JoinRule, Outcomes] = {
 
 
 def unreachable(steps: Sequence[WorkflowStep], upstreams: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the steps that can never run, each with the reason; the graph must have no cycles."""
+    """Return the reason for each step that can never run. The graph must have no cycles."""
     by_name = {step.name: step for step in steps}
     fates: dict[str, Outcomes] = {}
     found: dict[str, str] = {}

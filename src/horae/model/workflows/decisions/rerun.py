@@ -14,7 +14,7 @@ _AS_IT_WAS = frozenset({"pending", "held", "skipped", "cancelled"})  # an undo s
 
 
 class ReusedSteps(Struct, frozen=True):
-    """The steps that a rerun reuses, upstreams first: completely, or the successful parts of steps that failed."""
+    """The steps that a rerun reuses, upstreams first: as a `whole`, or of a failed step its successful parts."""
 
     whole: list[str] = []
     in_part: list[str] = []  # a foreach with its successful items, or a nested workflow with its successful steps
@@ -23,8 +23,9 @@ class ReusedSteps(Struct, frozen=True):
 def reused_steps(plan: Plan, rows: Mapping[str, StepRow], since: str) -> ReusedSteps:
     """Return the steps whose results a rerun reuses.
 
-    These are the successful steps, except steps that were undone, the step `since`, and steps after one that runs
-    again. A rerun from the beginning reuses none. A skipped step is decided again, from the same results.
+    These are the successful steps, except steps that were undone, the step `since`, and steps after a step that runs
+    again. If `since` is empty, the rerun starts from the beginning and reuses none. Whether a skipped step runs is
+    decided again, from the same results.
     """
     kept = ReusedSteps([], [])
     if not since:
@@ -45,12 +46,12 @@ def reused_steps(plan: Plan, rows: Mapping[str, StepRow], since: str) -> ReusedS
 
 
 def _is_undone(name: str, rows: Mapping[str, StepRow]) -> bool:
-    """Return whether an undo step has begun, with any outcome: the effect of the step no longer exists."""
+    """Return whether the undo step of a step has begun, so that the effect of the step may be gone."""
     undoing = rows.get(undo_name(name))
     return undoing is not None and undoing.state not in _AS_IT_WAS
 
 
 def ends_of_reused(kept: Collection[str], rows: Mapping[str, StepRow], rerun: Rerun) -> list[StepEnd]:
-    """Return the results of reused steps as ended steps for the rerun."""
+    """Return the ends of reused steps, with their results, as input for the rerun's first decision."""
     reason = f"taken over from {rerun.of}"
     return [StepEnd(step=name, result=rows[name].result, reason=reason, forced=True) for name in kept]

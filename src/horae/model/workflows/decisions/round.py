@@ -1,4 +1,4 @@
-"""One round of decisions about a workflow: process ended steps, and start or end steps until nothing follows."""
+"""One round of decisions about a workflow: process ended steps, then start or end steps until nothing more follows."""
 
 from collections.abc import Mapping, Sequence
 
@@ -28,12 +28,15 @@ from horae.model.workflows.decisions.values import Phase, undo_name
 
 
 class Round(Launching):
-    """A complete round."""
+    """One round: takes the input, makes all decisions that follow from it, and returns them."""
 
     # Input
 
     def enter(self, phase: Phase, copied: Mapping[str, StepRow] | None = None) -> Deciding[None]:
-        """Begin a phase: its steps are pending, and steps without upstreams are ready."""
+        """Begin a phase: its steps are pending, and steps without upstreams are ready.
+
+        `copied` has rows of ended steps that a rerun reuses; these steps do not run.
+        """
         names = self.plan.order[phase]
         self.flow = structs.replace(self.flow, phase=phase, left=len(names), open=0, stopped=False)
         for name in names:
@@ -53,7 +56,7 @@ class Round(Launching):
         yield from ()
 
     def process(self, ended_steps: Sequence[StepEnd]) -> Deciding[None]:
-        """Process ended steps."""
+        """Record ended children and waits in the rows of their steps; outdated ones are ignored."""
         mine = {ended.step for ended in ended_steps}
         around = {name for step in mine for name in self._followers(step)} if self._is_active else set()
         yield from self._load(mine | around)
@@ -80,22 +83,25 @@ class Round(Launching):
         yield from ()
 
     def resume_undoing(self) -> None:
-        """Continue paused undoing with the next step to undo."""
+        """If the workflow is undoing its steps, make the next step to undo ready, which a pause may have held."""
         if self.flow.phase == "undo":
             self._undo_next()
 
     def give_up(self, verdict: Verdict, failure: Failure | None, reason: str, *, stop: bool, cause: str = "") -> None:
-        """Start nothing more in this phase. The undo phase is an exception: it always runs to its end."""
+        """Set the verdict and start nothing more in this phase; with `stop`, also cancel what is open.
+
+        In the undo phase this has no effect: that phase always runs to its end.
+        """
         if self.flow.phase == "undo":
             return
         if self.flow.verdict == "success" or (verdict == "cancelled" and self.flow.phase == "main"):
             self.flow = structs.replace(self.flow, verdict=verdict, error=failure, reason=reason, cause=cause)
         self.flow = structs.replace(self.flow, left=self.flow.open, stopped=True)
-        self._decisions.rest = "cancelled" if verdict == "cancelled" else "skipped"
+        self._decisions.unstarted_become = "cancelled" if verdict == "cancelled" else "skipped"
         self._decisions.stop |= stop and self.flow.open > 0
         self._just_ended.clear()
         self._ready.clear()
-        self._drop_pending(self._decisions.rest)
+        self._drop_pending(self._decisions.unstarted_become)
 
     def settle(self) -> Deciding[None]:
         """Decide until nothing more follows."""
@@ -149,7 +155,7 @@ class Round(Launching):
         exceeded = counted.bad > most
         if ended.cancelled and not self._is_active and row.reason != TOLERANCE:
             counted = structs.replace(counted, reason=GIVEN_UP)  # items were interrupted, so the step cannot succeed
-        stopped = not self._is_active and (ended.state == "cancelled" or not ended.bad)  # with its workflow
+        stopped = not self._is_active and (ended.state == "cancelled" or not ended.bad)  # because the workflow stopped
         if counted.ok + counted.bad < row.total:
             if exceeded and row.reason != TOLERANCE and not self._decisions.stop and not stopped:
                 counted = structs.replace(counted, reason=TOLERANCE)
@@ -168,7 +174,7 @@ class Round(Launching):
             self._end(counted, "failed", None, starting.too_many(counted, most), TOLERANCE)
 
     def _force(self, row: StepRow, ended: StepEnd) -> None:
-        """End a step as a user decided, whatever it was doing."""
+        """End a step as a user, or a rerun, decided, in whichever state it is."""
         if row.state in OPEN:
             self._decisions.cancel.append(row.step)
         elif self.flow.phase == "undo" and row.state == "pending":  # the other undo steps keep their order
@@ -214,7 +220,7 @@ class Round(Launching):
             self._ready.append(row.step)
 
     def _outcome(self, name: str, follower: str) -> str:
-        """Return the outcome of an ended upstream, as a follower sees it."""
+        """Return the outcome of an ended upstream as one follower sees it."""
         row, step = self._rows[name], self.plan.nodes[name].step
         if row.state == "success" and step.switch:
             return starting.chosen(step, row, follower)
@@ -223,9 +229,10 @@ class Round(Launching):
         return row.state
 
     def _check_failure(self, name: str) -> Deciding[None]:
-        """Fail the workflow if a failure is unhandled.
+        """Fail the workflow if the ended step failed and no step handles the failure.
 
-        This is checked again when the last step that could handle the failure is skipped.
+        If the step was skipped, check the failures of its upstreams: it may have been the last step that could handle
+        them.
         """
         row, node = self._rows[name], self.plan.nodes[name]
         failed: list[str] = []
@@ -273,7 +280,7 @@ class Round(Launching):
         self._undo_next()
 
     def _undo_next(self) -> None:
-        """Undo the next step; undo steps run one after another, whatever their results."""
+        """Make the next undo step ready unless one is open. They run one by one, whatever their results."""
         order = self.flow.undo
         if self.flow.left and not self.flow.open:
             self._ready.append(undo_name(order[len(order) - self.flow.left]))

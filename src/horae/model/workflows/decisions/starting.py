@@ -1,4 +1,4 @@
-"""The start of a step: its params, its wait, or its immediate end."""
+"""The start of a step: the params of its children, its wait, or its end if it has neither."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -79,7 +79,10 @@ class Starter:
         return Start(step=name, items=params, foreach=True, ordered=True)
 
     def again(self, node: PlanNode, row: StepRow, rows: Rows, flow: Flow) -> Start | StepEnd | None:
-        """Decide after a successful run of a loop: run again, end the step, or return None to end it as the run did."""
+        """Decide the next step after a successful run of a loop.
+
+        Return the start of another run, an end of the step as failed, or None to end the step with the run's result.
+        """
         loop, runs = node.step.loop, row.iteration + 1
         assert loop is not None
         assert node.condition is not None
@@ -194,7 +197,7 @@ class Starter:
 
 
 def chosen(step: WorkflowStep, row: StepRow, follower: str) -> str:
-    """Return how a finished switch counts for one of its followers."""
+    """Return the outcome of a finished switch as one follower sees it: skipped, if the switch chose other steps."""
     named = {name for branch in step.switch for name in branch.then}
     taken = msgspec.json.decode(row.result or b"[]")
     return "success" if follower not in named or follower in taken else "skipped"
@@ -220,7 +223,7 @@ def not_undone(row: StepRow) -> Failure:
 
 
 def why_failed(row: StepRow) -> Failure:
-    """Return the failure of a workflow caused by a step. The step is added to an error about an expression."""
+    """Return the failure of the workflow that a failed step causes. The error of an expression gets the step's name."""
     if row.error is not None:
         message = f'Step "{row.step}": {row.error.message}'
         return structs.replace(row.error, message=message) if row.reason == FAULT else row.error
@@ -229,7 +232,7 @@ def why_failed(row: StepRow) -> Failure:
 
 
 def _bound(most: int) -> Failure:
-    message = f"The loop has run {most} times, and its condition asks for more. Raise `most`."
+    message = f"The loop has run {most} times, and its condition asks for another run. Raise `most`."
     return Failure(type="LoopBound", message=message, permanent=True)
 
 

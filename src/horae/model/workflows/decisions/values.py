@@ -46,13 +46,13 @@ OUTPUT = Custom(as_given, Any)
 
 
 class Call(WorkflowPart, frozen=True, kw_only=True):
-    """The work of a step: a job by its id, or a job that the workflow owns for this step.
+    """The work of a step: a job that exists by itself, or a job that the workflow owns for this step.
 
-    `own` holds the workflow's definition of that job in the API's spelling: an inline task, or the fields that differ
-    from those of `job`. A step with such fields runs the job `owned`, which is created and updated with the workflow.
+    `own` defines an owned job in the API's spelling: with an inline task, or by the fields that differ from those of
+    `job`. If `own` has fields, the step runs the job `owned`, which is created and updated with the workflow.
     """
 
-    # The name given by the user until it is stored, its id afterwards.
+    # The job's name as the user gives it; its id when the workflow is stored.
     job: Annotated[
         str, CALL, StepField(JOB, "It runs this job.", example="load-orders", sdk=False, does=True, of_job=True)
     ] = ""
@@ -91,7 +91,7 @@ class Call(WorkflowPart, frozen=True, kw_only=True):
 
 
 class Branch(WorkflowPart, frozen=True, kw_only=True):
-    """Steps to continue with if a condition holds; without a condition, if no earlier branch was taken."""
+    """Steps that run if no earlier branch was chosen and the condition `when` holds or is empty."""
 
     when: str = ""
     then: tuple[str, ...]
@@ -109,7 +109,7 @@ def _read_branch(value: Any, at: str, is_last: bool) -> Branch:
     refuse_unknown(given, ("when", "then", "else"), "A branch", f"{at}.")
     if "else" in given:
         if not is_last or len(given) > 1:
-            raise BadInput("else is the last branch, and stands alone.", _SWITCH, field=at)
+            raise BadInput("else must be the last branch, without other fields.", _SWITCH, field=at)
         return Branch(then=read_names(given["else"], f"{at}.else"))
     if "when" not in given or "then" not in given:
         raise BadInput(f"{at} needs when and then.", _SWITCH, field=at)
@@ -133,8 +133,8 @@ class WorkflowStep(Call, frozen=True, kw_only=True):
     """
 
     name: Annotated[str, StepField(JOB, "Its name, unique in the workflow.", example="load")]
-    # In addition to the steps that its expressions refer to.
-    after: Annotated[tuple[str, ...], StepField(AFTER, "Steps that have ended before it.", example=["extract"])] = ()
+    # The step also runs after the steps that its expressions refer to.
+    after: Annotated[tuple[str, ...], StepField(AFTER, "Steps that must end before it.", example=["extract"])] = ()
     when: Annotated[str, StepField(CONDITION, "A condition; if it does not hold, the step is skipped.")] = ""
     join: Annotated[JoinRule, StepField(Choice(JOINS), "The condition on the outcomes of the steps before it.")] = (
         "allSuccess"
@@ -172,7 +172,7 @@ class WorkflowStep(Call, frozen=True, kw_only=True):
         tuple[Branch, ...],
         StepField(
             SWITCH,
-            "It chooses which steps go on.",
+            "It chooses the steps that run next.",
             example=[{"when": "${params.total > 100}", "then": ["ask"]}, {"else": ["ship"]}],
             sdk=False,
             does=True,
@@ -194,7 +194,7 @@ class Workflow(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="w
 
     steps: Annotated[tuple[WorkflowStep, ...], Group(), Field(STEPS, "The steps.", sdk=False)]
     on_error: Annotated[OnError, Field(Choice(ON_ERROR), "The policy for the other steps when a step fails.")] = "fail"
-    # None: the results of the last steps.
+    # If it is None, the result consists of the results of the last steps.
     output: Annotated[
         Any, Field(OUTPUT, "The result, with expressions.", example="${steps.load.result}", sdk=False)
     ] = None
@@ -230,5 +230,5 @@ UNDO = ":undo"
 
 
 def undo_name(step: str) -> str:
-    """Return the name under which the undo step of a step is stored; steps cannot have such names."""
+    """Return the name under which the undo step of a step is stored; a user cannot give a step such a name."""
     return f"{step}{UNDO}"

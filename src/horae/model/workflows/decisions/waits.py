@@ -1,4 +1,4 @@
-"""Waits of steps: how they end, and with which result."""
+"""The ends of steps' waits: after an event, a signal, an approval, a callback or a timeout, with their results."""
 
 import hmac
 import re
@@ -55,7 +55,7 @@ def timed_out(step: str, wait: Wait) -> StepEnd:
     if word == "approve":
         return StepEnd(step=step, result=_answer(True, TIMEOUT, ""), reason=TIMEOUT)
     if word == "reject":
-        failure = Failure(type="Rejected", message="Nobody agreed in time.", kind="timeout", permanent=True)
+        failure = Failure(type="Rejected", message="No user approved in time.", kind="timeout", permanent=True)
         return StepEnd(step=step, state="failed", error=failure, reason=TIMEOUT)
     kind = KINDS.get(type(wait), "wait")
     message = f"The {kind} that the step waited for did not arrive in time."
@@ -69,19 +69,19 @@ def approval_end(step: str, *, agreed: bool, by: str, comment: str) -> StepEnd:
         why = f"approved by {by}" + (f": {comment}" if comment else "")
         return StepEnd(step=step, result=_answer(True, by, comment), reason=why[:MOST_COMMENT])
     suffix = f": {comment}" if comment else "."
-    failure = Failure(type="Rejected", message=f"{by} said no{suffix}", permanent=True)
+    failure = Failure(type="Rejected", message=f"Rejected by {by}{suffix}", permanent=True)
     return StepEnd(step=step, state="failed", error=failure, reason="rejected")
 
 
 def may_answer(wait: Approval, role: str) -> bool:
-    """Return whether a user with this role may answer: it must be, or include, one of the named roles."""
+    """Return whether a user with this role may answer: the role must be one of the approval's, or include one."""
     return not wait.roles or any(includes(role, named) for named in wait.roles)
 
 
 def approvals_before(plan: Plan, step: str) -> dict[str, Approval]:
-    """Return the approvals needed before the steps after `step` may start: its own, and those before it.
+    """Return the approvals of a step and of all steps before it, by step: the steps after `step` need all of them.
 
-    An undo step has none: only the next undo step follows it.
+    An undo step has none, because only the next undo step follows it.
     """
     found, looked, names = dict[str, Approval](), set[str](), [step]
     while names:
@@ -101,7 +101,7 @@ def _answer(agreed: bool, by: str, comment: str) -> bytes:
 
 
 def passes(node: PlanNode, context: FlowContext, event: dict[str, Any]) -> Deciding[bool]:
-    """Return whether an event satisfies the wait of a step; a filter that cannot be computed does not pass."""
+    """Return whether an event satisfies the wait of a step. If the filter raises an error, it does not."""
     wait = node.step.wait
     if not isinstance(wait, EventWait):
         return False

@@ -20,13 +20,13 @@ from horae.model.workflows.kinds import StepField
 
 _ACCEPTED = 'Write {"name": "load", "job": "load-orders", "after": ["extract"]}.'
 _ONE_KIND = (
-    "Say what it does: job, command, python, http or steps; sleep, event, signal, approval or callback; or switch."
+    "Give one action: job, command, python, http or steps; sleep, event, signal, approval or callback; or switch."
 )
 _UNDO = 'Write {"job": "remove-part", "params": {"part": "${steps.load.result}"}}.'
 
 
 def _of_job(row: Row) -> Row:
-    """Return a field of a job as a step has it: for its own job, or as an override of the job that it names."""
+    """Return the field of a step for a field of a job: it defines the step's own job, or overrides the job it names."""
     attributes = {one.name: getattr(row.field, one.name) for one in fields(Field)}
     is_task = row.group is TASK
     field = StepField(**{**attributes, "sdk": not is_task}, does=is_task, of_job=True)
@@ -34,7 +34,7 @@ def _of_job(row: Row) -> Row:
 
 
 def _step_rows() -> Iterable[Row]:
-    """Return the name, the fields of the step's job, and the rest."""
+    """Return the rows of a step's table in order: its name, the fields of its job, and all other fields."""
     job, steps, params, name, *rest = rows_of(WorkflowStep)
     tasks = [_of_job(row) for row in JOB.rows if row.group is TASK]
     own = [_of_job(row) for row in JOB.rows if row.field.steps == "own"]
@@ -89,7 +89,7 @@ def _given_fields(value: Any, at: str, remedy: str) -> dict[str, Any]:
 def _step(given: dict[str, Any]) -> WorkflowStep:
     kinds = [kind for kind in KINDS if kind in given]
     if len(kinds) != 1:
-        problem = f"It does {' and '.join(kinds)}, not one thing." if kinds else "It has no action."
+        problem = f"It has several actions: {' and '.join(kinds)}." if kinds else "It has no action."
         raise BadInput(problem, _ONE_KIND, field=kinds[1] if kinds else "job")
     runs = kinds[0] in _RUNS
     if not runs:
@@ -103,7 +103,7 @@ def _refuse_fields_of_jobs(given: Mapping[str, Any], kind: str) -> None:
     """Refuse fields about a job in a step that runs no job."""
     for field in _FIELDS_OF_JOBS:
         if field in given:
-            detail = f"{field} does not apply to a step that does {kind}: it runs no job."
+            detail = f"{field} does not apply to a step with {kind}, because it runs no job."
             raise BadInput(detail, "Leave it out.", field=field)
 
 
@@ -131,7 +131,7 @@ def _read_undo(value: Any) -> Call:
     given = _given_fields({"job": value} if isinstance(value, str) else value, "undo", _UNDO)
     refuse_unknown(given, UNDO, "undo", "undo.")
     if len([kind for kind in _RUNS if kind in given]) != 1:
-        raise BadInput("undo runs one thing.", _UNDO, field="undo")
+        raise BadInput("undo must run exactly one job or task.", _UNDO, field="undo")
     return Call(**read_call(given, "undo."))
 
 
@@ -150,6 +150,6 @@ def _render_call(call: Call, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def is_short(own: Mapping[str, Any]) -> bool:
-    """Return whether a nested workflow defines nothing but its steps."""
+    """Return whether an owned job is a nested workflow with nothing but steps, which has the short form `steps`."""
     nested = own.get("workflow")
     return isinstance(nested, dict) and set(nested) == {"steps"}

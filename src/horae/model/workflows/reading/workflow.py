@@ -21,7 +21,7 @@ INSIDE = tuple(
         row.name for row in (*WORKFLOW.rows, *STEP.rows) if row.kind in (STEPS, UNDOING, JOB["workflow"].kind)
     )
 )
-# Fields that a job with steps cannot have: each concerns the worker that runs it, or its retries.
+# Fields that a workflow's job cannot have, because it runs on no worker and is not retried; with the remedy for each.
 NOT_OF_WORKFLOWS = {row.name: row.field.no_workflow for row in JOB.rows if row.field.no_workflow}
 _ACCEPTED = 'Write {"steps": [{"name": "extract", "job": "extract-orders"}, {"name": "load", "job": "load-orders"}]}.'
 
@@ -42,7 +42,7 @@ def parse_workflow(value: Any) -> Workflow:
 
 
 def with_timeout(given: dict[str, Any]) -> dict[str, Any]:
-    """Move a workflow's `timeout` to its stored place beside it; refuse fields that do not apply to workflows."""
+    """Move `workflow.timeout` to the job's `timeout`, where it is stored; refuse fields that a workflow cannot have."""
     workflow = given.get("workflow")
     if workflow is None:
         return given
@@ -53,13 +53,13 @@ def with_timeout(given: dict[str, Any]) -> dict[str, Any]:
         return given
     if given.get("timeout") not in (None, workflow["timeout"]):
         detail = f"timeout is {given['timeout']} and workflow.timeout is {workflow['timeout']}."
-        raise BadInput(detail, "They are the same: give one of them.", field="workflow.timeout")
+        raise BadInput(detail, "Both set the same limit: give only one of them.", field="workflow.timeout")
     rest = {name: part for name, part in workflow.items() if name != "timeout"}
     return {**given, "timeout": workflow["timeout"], "workflow": rest}
 
 
 def check_owned(workflow: Workflow, read: Callable[[dict[str, Any]], object]) -> None:
-    """Have `read` refuse errors in the steps' own jobs; it receives definitions without a name."""
+    """Check the jobs that the workflow owns for its steps: `read` parses each definition, which has no name."""
     places = {step.name: place for place, step in placed(workflow)}
     for name, call in calls_of(workflow):
         if call.own:
@@ -69,9 +69,9 @@ def check_owned(workflow: Workflow, read: Callable[[dict[str, Any]], object]) ->
 
 
 def _check_own(call: Call, read: Callable[[dict[str, Any]], object]) -> None:
-    """Parse the overrides of a referenced job.
+    """Parse the definition of an owned job.
 
-    They are parsed with a placeholder task, since the task is defined by the referenced job.
+    If a step only overrides fields of the job that it names, a placeholder stands for the task of that job.
     """
     try:
         with inside(call):
@@ -79,13 +79,13 @@ def _check_own(call: Call, read: Callable[[dict[str, Any]], object]) -> None:
     except BadInput as error:
         field = str(error.fields.get("field", ""))
         if field.partition(".")[0].partition("[")[0] in TASKS and "refers to 'steps'" in error.detail:
-            error.remedy = 'What a step runs knows its params: write "params": {"rows": "${steps.NAME.result}"}.'
+            error.remedy = 'A task can use only its params: write "params": {"rows": "${steps.NAME.result}"}.'
         raise
 
 
 @contextmanager
 def inside(call: Call) -> Iterator[None]:
-    """Name the field of the short form in errors about nested steps."""
+    """In errors about nested steps in the short form, name the field `steps` instead of `workflow.steps`."""
     try:
         yield
     except BadInput as error:
@@ -95,7 +95,7 @@ def inside(call: Call) -> Iterator[None]:
 
 
 def placed(workflow: Workflow) -> list[tuple[str, Any]]:
-    """Return each step with its place in the definition."""
+    """Return each step with its path in the definition, such as `workflow.steps[0]`."""
     return [
         (f"workflow.{row.name}[{i}]", step) for row in _STEPS for i, step in enumerate(getattr(workflow, row.attribute))
     ]
