@@ -1,1 +1,1 @@
-"""Scripts of sessions and servers: the exchange, claims, rescue and scaling."""
+"""Scripts of sessions and servers: exchanges, claims, rescue, timeouts of running executions, and scaling."""

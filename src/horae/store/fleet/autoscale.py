@@ -5,8 +5,8 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.store.script import Fetch, Script, Statement
 
-MOST = 100_000  # slices of a lane that are counted
-# In the lane's order. The oldest slice is among the counted ones unless 100,000 later ones are more urgent.
+MOST = 100_000  # slices of a lane that are counted at most
+# Counts slices in the order of the lane. So the oldest slice is counted unless 100,000 younger ones are more urgent.
 QUEUED = Statement(
     "backlog_of_lane",
     "SELECT coalesce(sum(n), 0), min(at) FROM (SELECT hi - lo AS n, queued_at AS at FROM queued WHERE lane = $1"
@@ -24,14 +24,14 @@ ENDED = Statement(
     " GROUP BY m.minute",
 )
 MINUTE = 60_000_000
-MINUTES = 5  # of statistics that are read
+MINUTES = 5  # the latest minutes whose statistics are read
 
 
 class QueueActivity(Struct, frozen=True, kw_only=True):
     """The load of a queue now, and the number and total duration of executions that ended in the latest minutes."""
 
-    backlog: int
-    oldest: Instant | None
+    backlog: int  # queued executions
+    oldest: Instant | None  # when the oldest of them was queued
     running: int
     run_so_far: int  # microseconds that running executions have run, in total
     ended: dict[int, tuple[int, int]]  # by minute: executions, and microseconds in total

@@ -1,4 +1,4 @@
-"""Slices that have run for a long time, and requests to stop them."""
+"""Slices that a worker has held for a long time, and requests to stop them after a timeout."""
 
 from uuid import UUID
 
@@ -23,7 +23,10 @@ LONG_RUNNING = Statement(
 
 
 class LongRunning(Struct, frozen=True):
-    """A slice that a worker has held for a while and was not asked to stop, except perhaps for a start timeout."""
+    """A slice that a worker has held for a while and was not asked to stop because of a timeout.
+
+    If it was asked because of a start timeout, `start_timed_out` is true.
+    """
 
     parcel: UUID
     lo: int
@@ -39,13 +42,13 @@ class LongRunning(Struct, frozen=True):
 
 
 def long_running(after: tuple[UUID, int], before: Instant, limit: int) -> Script[list[LongRunning]]:
-    """Return a page of slices granted before an instant, after a key."""
+    """Return a page of slices that were granted before an instant; the page follows the slice (parcel, lo) `after`."""
     rows = yield Fetch(LONG_RUNNING, (*after, before, limit))
     return [LongRunning(*row) for row in rows]
 
 
 def ask_to_end(row: LongRunning, kind: RequestKind, now: Instant) -> Script[bool]:
-    """Ask the session to stop these items; return False when all of them have moved."""
+    """Ask the session to stop the items of a slice; return False when all of them have left `running`."""
     asked = False
     for item in range(row.lo, row.hi):
         asked = (yield from request_stop(row.parcel, item, row.session, kind, "", now)) or asked

@@ -1,7 +1,7 @@
-"""Claim: queued slices are granted to the sessions that ask for work, lowest rank first.
+"""Claims: queued slices are granted to the sessions that ask for work, lowest rank first.
 
-Both callers hold the row locks of the asking sessions: a claim that commits after a rescue would leave slices with a
-dead session for ever.
+The callers have locked the rows of these sessions. Otherwise a claim could commit after the rescue of a session, and
+leave slices with the ended session for ever.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,18 +26,16 @@ NO_PREFERENCES: Mapping[UUID, QueuePreferences | None] = {}
 
 
 class ClaimResult(Struct, frozen=True):
-    """The slices that a claim granted, and the next least rank of each probed lane (None: found empty).
-
-    Slices left in the lanes of `suspects` wait for the end of suspects that the asking sessions hold. A hint for them
-    would be useless.
-    """
+    """The slices that a claim granted, and the state of the lanes after it."""
 
     running: list[RunningSlice]
-    lanes: dict[int, int | None]
+    lanes: dict[int, int | None]  # the least rank that is left in each lane that was read; None: the lane is empty
+    # Lanes from which only suspects were read, and none was granted: they wait until suspects that the asking sessions
+    # hold have ended, so that a hint for these lanes would be useless.
     suspects: frozenset[int] = frozenset()
-    full: dict[int, Instant | None] = {}  # lanes whose limits have no room, with the end of that if it is known
-    wake_at: Instant | None = None  # the earliest start of a slice that its rate held back
-    freed: frozenset[UUID] = frozenset()  # parcels with items that left the queue and so released their keys
+    full: dict[int, Instant | None] = {}  # lanes whose limits have no room, and when they get room, if that is known
+    wake_at: Instant | None = None  # the earliest instant at which a slice that was held back by its rate may start
+    freed: frozenset[UUID] = frozenset()  # parcels with items that went back to `waiting` and so released their keys
     means: dict[int, float] = {}  # mean number of executions per slice, by lane, of the slices that were read
 
 
@@ -52,7 +50,7 @@ def claim(
 ) -> Script[ClaimResult]:
     """Claim for all requests, each from the lanes of its session; requests with the same lanes are served together.
 
-    The last moves stay in `moves`: the caller makes them together with their consequences.
+    Some changes stay in `moves`: the caller writes them together with the consequences of the claim.
     """
     groups: dict[tuple[frozenset[int], QueuePreferences | None], list[WorkRequest]] = {}
     for want in wants:
@@ -82,7 +80,7 @@ def _rooms(
     moves: Deferred,
     now: Instant,
 ) -> Script[Rooms]:
-    """Return the room under the limits of these lanes, after the deferred moves have freed their share of it."""
+    """Return the room under the limits of these lanes; first write the deferred changes, which may free some of it."""
     reaches = [those for those, _ in groups]
     limited = (view for view in lanes if view.limits)
     names = {name for view in limited if any(view.lane in those for those in reaches) for name in view.limits}
@@ -93,7 +91,7 @@ def _rooms(
 
 
 class _Tally:
-    """The slices granted so far by a claim, and the lanes that have no room under their limits."""
+    """The slices that a claim has granted so far, and the state of the lanes that it has read."""
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
@@ -104,7 +102,7 @@ class _Tally:
         self._means: dict[int, float] = {}
 
     def room(self, view: LaneState) -> int:
-        """Return the number of executions that the limits of a lane leave room for; note a lane without room."""
+        """Return the number of executions for which the limits of a lane have room; record the lane if it is 0."""
         most = (
             self._rooms.available(view.limits, view.lane) if view.limits else ALL
         )  # gate: queue-limit, namespace-limit
@@ -113,7 +111,7 @@ class _Tally:
         return most
 
     def add(self, view: LaneState, took: LaneClaimResult) -> int:
-        """Add the slices granted from a lane; return their number of executions."""
+        """Add the slices that were granted from a lane; return the number of executions in them."""
         count = sum(running.hi - running.lo for running in took.running)
         if view.limits:  # gate: queue-limit, namespace-limit
             self._rooms.take(view.limits, count)
@@ -137,10 +135,10 @@ def _claim_lanes(
     now: Instant,
     rooms: Rooms,
 ) -> Script[ClaimResult]:
-    """Claim from these lanes, in their order, for requests that may all take from each of them."""
+    """Claim from these lanes, in their order; each of the requests may take from each of the lanes."""
     tally = _Tally(rooms)
     left = list(wants)
-    passed: int | None = None  # the first rank that found no slot
+    passed: int | None = None  # the least rank of the first lane for which no request had a slot
     for view in lanes:
         if passed is not None and goes_before(passed, view.low):  # gate: none
             left = [structs.replace(want, prefetch={}) for want in left]
@@ -167,11 +165,11 @@ def _claim_by_plan(
     now: Instant,
     rooms: Rooms,
 ) -> Script[ClaimResult]:
-    """Claim from these lanes in the order and amounts of a plan; plan again when lanes held less than expected."""
+    """Claim from these lanes in the order and the amounts of a plan; plan again while requests have room left."""
     tally = _Tally(rooms)
     left = list(wants)
     views = {view.lane: view for view in lanes if capacity(left, view.jobs, view.cost) > 0}
-    stand: dict[int, tuple[int, int]] = {}  # lanes that have more: the number taken, and the least rank now
+    stand: dict[int, tuple[int, int]] = {}  # lanes that have more: the number taken, and the least rank that is left
     while views and (room := capacity(left)) > 0:
         views |= {lane: after_claim(views[lane], count, low) for lane, (count, low) in stand.items()}
         stand.clear()

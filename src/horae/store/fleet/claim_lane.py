@@ -1,4 +1,4 @@
-"""One lane of a claim: slices are picked from it, distributed among the requests, and moved to `running`."""
+"""The claim from one lane: slices are picked from it, distributed among requests for work, and moved to `running`."""
 
 from collections.abc import Iterable, Sequence
 from math import ceil
@@ -22,7 +22,8 @@ from horae.store.base.deferred import Change, Deferred
 from horae.store.fleet.grants import granted, start_running
 from horae.store.script import Fetch, ForEach, Script, Statement
 
-# The last slice is cut in place, by its key: after a cut by another claim, a ctid would silently match nothing.
+# The last slice is cut in place. It is found by its key, because its ctid would match no row after another claim has
+# cut it.
 CUT = Statement(
     "cut_queued",
     "UPDATE queued SET lo = given.cut FROM given WHERE queued.parcel = given.parcel AND queued.lo = given.lo",
@@ -40,7 +41,7 @@ SESSION_SUSPECTS = Statement(
     " JOIN sessions s ON s.id = given.id"
     f" LEFT JOIN running r ON r.session = s.id AND r.losses >= {SUSPECT} GROUP BY s.id, s.concurrency",
 )
-# Several lanes by one statement; SQLite reads them one by one, which costs it no more.
+# Picks from several lanes by one statement. SQLite runs it once per lane, which costs no more.
 PICK_EACH = Statement(
     "pick_queued_each",
     f"SELECT q.* FROM given CROSS JOIN LATERAL (SELECT {shelves.names(shelves.QUEUED)} FROM queued"
@@ -48,29 +49,32 @@ PICK_EACH = Statement(
     " ORDER BY lane, rank, parcel, lo LIMIT given.most FOR UPDATE SKIP LOCKED) q",
 )
 _EACH: shelves.Columns = (("lane", "int"), ("low", "bigint"), ("most", "int"), ("at", "bigint"), ("limited", "bool"))
-ALL = 1 << 62  # executions: no bound
+ALL = 1 << 62  # a number of executions that stands for no bound
 _GATED = CIRCUIT | RATED
 
 
 class PickedSlices(Struct, frozen=True):
-    """Slices that were picked from a lane, and the limit of the statement that picked them."""
+    """Slices that a statement has picked from a lane, and the LIMIT of the statement."""
 
     slices: list[QueuedSlice]
     limit: int
 
 
 class LaneClaimResult(Struct, frozen=True):
-    """The slices that a claim granted from one lane, the lane's least rank now, and the remaining requests."""
+    """The slices that a claim granted from one lane, and the state of the lane after it."""
 
     running: list[RunningSlice]
-    low: int | None
-    wants: list[WorkRequest]
+    low: int | None  # the least rank that is left in the lane; None: nothing is left that this claim could lock
+    wants: list[WorkRequest]  # the requests with the capacity that is left
     suspects: bool = False  # nothing was granted, and only suspects were read
     mean: float = 1.0  # executions per slice, of the slices that were read
 
 
 def pick_each(turns: Sequence[LaneClaim], moves: Deferred, now: Instant) -> Script[dict[int, PickedSlices]]:
-    """Pick for all turns by one statement; for a single turn, leave that to `claim_lane`."""
+    """Pick slices for all turns, each a lane with an amount, by one statement.
+
+    If there is only one turn, pick nothing, because `claim_lane` does it.
+    """
     if len(turns) < 2:
         return {}
     limits = {turn.lane.lane: _limit(turn.most, turn.lane.mean, uncut_limit(turn)) for turn in turns}
@@ -90,15 +94,15 @@ def _order(item_slice: QueuedSlice) -> tuple[int, UUID, int]:
 
 
 def uncut_limit(turn: LaneClaim) -> int:
-    """Return the size up to which slices are granted whole, although the turn of their share ends within them."""
+    """Return the number of items up to which a slice is granted whole, even if this exceeds the amount of the turn."""
     return QUANTUM if turn.most >= QUANTUM and not turn.lane.limits else 0
 
 
 def _limit(room: int, mean: float, whole: int = 0) -> int:
-    """Return the number of slices to pick for `room` executions.
+    """Return the number of slices to pick for `room` executions, with `mean` executions per slice.
 
-    If slices are not cut, pick two more: the last granted slice may begin just before the end of the room, and one
-    further slice shows that the lane has more.
+    Slices of up to `whole` items are not cut. Then two more are picked: the last granted slice may begin just before
+    the room is full, and one further slice shows that the lane has more.
     """
     count = ceil(room / mean) + 2 if mean <= whole else int(room / mean) + 1
     return max(1, min(512, count))
@@ -115,9 +119,10 @@ def claim_lane(
     picked_before: PickedSlices | None = None,
     uncut: int = 0,
 ) -> Script[LaneClaimResult]:
-    """Pick, distribute and move slices of one lane until the room is filled or the lane has no more.
+    """Pick slices of one lane and grant them, until the requests are filled, or `most` executions are, or none is left.
 
-    Start with `picked_before`, if it is given. Slices of up to `uncut` items are granted whole, even beyond `most`.
+    `picked_before` are slices that `pick_each` has picked for a first round. Slices of up to `uncut` items are granted
+    whole, even if this exceeds `most`.
 
     Suspects that no session may take now are skipped, so that they do not block executions behind them that were lost
     less often.
@@ -149,13 +154,13 @@ def claim_lane(
             if most <= 0 or not all(is_suspect(s.losses) for s in left):
                 return LaneClaimResult(claimed, passed, wants, mean=mean)
             milder = min(s.losses for s in left)
-        elif len(picked) < limit:  # other claims hold the rest, and send a hint if they leave a part of it
+        elif len(picked) < limit:  # other claims have locked any further slices, and send a hint if they leave some
             return LaneClaimResult(claimed, passed, wants, passed is not None and not claimed, mean)
     return LaneClaimResult(claimed, low if passed is None else passed, wants, mean=mean)
 
 
 def _pick(asked: tuple[int, int, int, Instant, bool], milder: int, moves: Deferred) -> Script[list[QueuedSlice]]:
-    """Pick the first slices of a lane; with `milder`, only slices with fewer losses than that."""
+    """Pick the first slices of a lane; if `milder` is not 0, only slices with fewer losses than `milder`."""
     yield from moves.make()
     rows = yield Fetch(PICK_MILDER, (*asked, milder)) if milder else Fetch(PICK, asked)
     return [shelves.queued(row) for row in rows]
@@ -164,7 +169,7 @@ def _pick(asked: tuple[int, int, int, Instant, bool], milder: int, moves: Deferr
 def _usable(
     picked: list[QueuedSlice], wants: list[WorkRequest], paused: frozenset[UUID], paces: KeyRates, now: Instant
 ) -> Script[tuple[list[QueuedSlice], list[WorkRequest]]]:
-    """Return the slices that may be granted now, and the requests completed with the suspects of their sessions."""
+    """Return the slices that may be granted now, and the requests, completed with the suspects of their sessions."""
     if not paused and not any(s.flags & _GATED or is_suspect(s.losses) for s in picked):
         return picked, wants
     usable = yield from paces.hold_back((yield from _set_aside(picked, paused, paces)))
@@ -184,7 +189,7 @@ def _moves(decided: Deal, running: Sequence[RunningSlice]) -> list[Change]:
 
 
 def _look_up_companies(wants: list[WorkRequest], usable: Sequence[QueuedSlice]) -> Script[list[WorkRequest]]:
-    """Complete requests with the suspects that their sessions, which are locked, hold; only if suspects were picked."""
+    """Complete requests with the suspects that their sessions, which are locked, hold, if any suspects were picked."""
     if not any(is_suspect(s.losses) for s in usable) or all(want.company is not None for want in wants):
         return wants
     ids = sorted({want.session for want in wants})
@@ -197,9 +202,9 @@ def _look_up_companies(wants: list[WorkRequest], usable: Sequence[QueuedSlice]) 
 
 
 def _set_aside(picked: list[QueuedSlice], paused: frozenset[UUID], paces: KeyRates) -> Script[list[QueuedSlice]]:
-    """Move slices of paused jobs to the gate of their job, and slices behind an open circuit to its gate.
+    """Move slices of paused jobs, and slices with an open circuit, to `waiting`, at the gate of the job or circuit.
 
-    They release their keys to other executions in the meantime.
+    While they wait, other executions may have their keys. Return the slices that are left.
     """
     held = [to_gate(s) for s in picked if s.job in paused] if paused else []  # guard: paused-aside; gate: paused
     held += yield from shut_out([s for s in picked if s.job not in paused] if held else picked)  # gate: paused
@@ -212,7 +217,7 @@ def _set_aside(picked: list[QueuedSlice], paused: frozenset[UUID], paces: KeyRat
 
 
 def to_gate(queued: QueuedSlice) -> WaitingSlice:
-    """Return a queued slice of a paused job as one that waits until the job is resumed."""
+    """Return the waiting slice that replaces a queued slice until its paused job is resumed."""
     return WaitingSlice(
         parcel=queued.parcel, lo=queued.lo, hi=queued.hi, job=queued.job, queue=queued.queue,
         namespace=queued.namespace, attempt=queued.attempt, failures=queued.failures, losses=queued.losses,

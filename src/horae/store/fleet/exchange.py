@@ -1,7 +1,7 @@
-"""Exchange: settle the outcomes that workers report, claim for them, and number the answers.
+"""Exchanges: the outcomes that workers report are settled, work is claimed for the workers, and answers are numbered.
 
-The session row is the fence: it is locked first, in a statement of its own, and its state is checked under the lock.
-The exchanges of several sessions share one transaction, which locks their rows in the order of their ids.
+The row of a session is the fence: it is locked first, in a statement of its own, and its state is checked under the
+lock. The exchanges of several sessions share one transaction, which locks their rows in the order of their ids.
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -49,17 +49,17 @@ TOUCH_SESSIONS = Statement(
 
 
 Decision = Literal["ended", "gap", "answer", "park"]
-Arising = Callable[[Mapping[int, int]], Sequence[LaneState]]  # makes lane states from lanes with their least ranks
+Arising = Callable[[Mapping[int, int]], Sequence[LaneState]]  # returns the states of lanes, given by their least ranks
 
 
 class IncomingExchange(Struct, frozen=True, kw_only=True):
-    """One exchange as it reached the server, with the lanes its session may take from."""
+    """One exchange that has reached the server, with the lanes from which its session may take work."""
 
     session: UUID
     exchange: Exchange
     lanes: frozenset[int]
     preferences: QueuePreferences | None = None  # of its worker, between its queues
-    patient: bool  # may wait for work; otherwise it is answered at once, even without work
+    patient: bool  # whether it may wait for work; otherwise it is answered at once, even without work
     packed_logs: Sequence[bytes] = ()  # its log lines in their stored form, if already packed
     log_limit: int = log_lines.MAX_LOG_BYTES  # bytes of the lines of one execution
 
@@ -67,15 +67,16 @@ class IncomingExchange(Struct, frozen=True, kw_only=True):
 class Reply(Struct, frozen=True, kw_only=True):
     """The decision of the first transaction about an exchange.
 
-    `answer`: its number is taken, and the slices stamped with the number are the answer. `park`: there was nothing to
-    claim, and its number is still free. `ended`: the session is not live. `gap`: numbers were left out.
+    `answer`: the number of the exchange is taken, and the running slices with this number are the answer. `park`: there
+    was nothing to claim, and the number is still free. `ended`: the session has ended. `gap`: numbers before this one
+    are missing.
     """
 
     decision: Decision
     granted: list[RunningSlice] = []  # empty also if the number was taken before
-    known: bool = False  # the number was taken before: the stamped slices have to be read
-    ignored: list[Range] = []
-    seen: int = 0
+    known: bool = False  # the number was taken before: the slices with this number have to be read
+    ignored: list[Range] = []  # reported ranges that the session did not hold
+    seen: int = 0  # for a gap: the last number that was taken
     draining: bool = False
 
 
@@ -93,7 +94,7 @@ class WaitingExchange(Struct, frozen=True, kw_only=True):
 
 
 class ExchangeResult(Struct, frozen=True):
-    """The replies in the order of the exchanges, the claim for them and for parked ones, and the reports' effects."""
+    """The replies, in the order of the exchanges, the claim for them and for parked exchanges, and other effects."""
 
     replies: list[Reply]
     claimed: ClaimResult
@@ -108,8 +109,8 @@ class SessionRow(Struct):
     seen: bytes
     worker: str
     concurrency: int
-    depended: bool = False  # some job depends on another
-    dirty: bool = False
+    depended: bool = False  # whether any job of the store depends on another
+    dirty: bool = False  # whether the row has to be written
 
     @property
     def live(self) -> bool:
@@ -136,9 +137,10 @@ def exchange(
 ) -> Script[ExchangeResult]:
     """Settle the outcomes of these exchanges, and claim for exchanges whose number is next.
 
-    `arising` returns the states of lanes that have got work just now: steps that follow the ended ones. The `parked`
-    exchanges of these sessions take part in the claim: a session that reports all the time is always locked, so the
-    claim for all parked exchanges would skip it for ever.
+    `arising` returns the states of lanes that get the steps which follow the ended steps.
+
+    `parked` exchanges of these sessions take part in the claim. Otherwise `claim_for_parked`, which skips locked
+    sessions, could skip a session for ever that reports all the time.
     """
     sessions = yield from lock_sessions([entry.session for entry in incoming])
     refused = {i: reply for i, entry in enumerate(incoming) if (reply := _refuse(entry, sessions.get(entry.session)))}
@@ -167,7 +169,7 @@ def look(incoming: Sequence[IncomingExchange]) -> Script[list[Reply]]:
     """Reply to exchanges that report nothing, may wait, and find empty lanes; change nothing.
 
     No lock is needed. Earlier answers to the worker are committed, so its next number is recognized as the next. When
-    the wait ends, the session is read again under its lock.
+    the exchange has waited, the session is read again under its lock.
     """
     rows = yield Among(LOOK_AT_SESSIONS, sorted({entry.session for entry in incoming}))
     sessions = {row[0]: SessionRow(*row) for row in rows}
@@ -177,7 +179,7 @@ def look(incoming: Sequence[IncomingExchange]) -> Script[list[Reply]]:
 
 
 def is_quiet(entry: IncomingExchange) -> bool:
-    """Tell whether an exchange reports nothing and may wait."""
+    """Tell whether an exchange reports nothing, does not drain its session, and may wait for work."""
     return entry.patient and not entry.exchange.draining and not report.has_content(entry)
 
 
@@ -187,7 +189,10 @@ def _glance(entry: IncomingExchange, row: SessionRow) -> Reply:
 
 
 def _refuse(entry: IncomingExchange, row: SessionRow | None) -> Reply | None:
-    """Return the reply to an exchange that must not change anything, or None; called before any change."""
+    """Return the reply to an exchange that must change nothing: its session has ended, or numbers are missing.
+
+    Return None for all other exchanges. Called before any change.
+    """
     if row is None or not row.live:  # guard: exchange-of-live-session
         return Reply(decision="ended")
     seen = seen_on(row.seen, entry.exchange.channel)
@@ -212,7 +217,7 @@ def _asks(entry: IncomingExchange, row: SessionRow) -> bool:
 
 
 def want_of(entry: IncomingExchange, concurrency: int) -> WorkRequest:
-    """Return the request for work of an exchange."""
+    """Return the request for work that an exchange makes; `concurrency` is the number of slots of its session."""
     up = entry.exchange
     load = 1 - min(1.0, up.free / max(1, concurrency))
     return WorkRequest(
@@ -231,10 +236,10 @@ def _claim(
     moves: Deferred,
     now: Instant,
 ) -> Script[ClaimResult]:
-    """Claim for these exchanges and for parked ones; each number is served once, and parked ones take theirs.
+    """Claim for these exchanges and for parked ones; each channel of a session is served once.
 
-    Steps that were created by these reports are granted at once if no other work waits in the lanes. Otherwise they are
-    queued before the claim.
+    The numbers of parked exchanges that are granted something become taken. Steps that were created by these reports
+    are granted at once if no other work waits in the lanes. Otherwise they are queued before the claim.
     """
     first = {(entry.session, entry.exchange.channel): entry for entry in reversed(incoming)}
     wants = [want_of(entry, sessions[entry.session].concurrency) for entry in first.values()]
@@ -270,7 +275,7 @@ def _claim(
 def _number(
     running: Sequence[RunningSlice], sessions: Mapping[UUID, SessionRow], places: Container[tuple[UUID, int]]
 ) -> None:
-    """Take the numbers of parked exchanges that were granted something."""
+    """Record the numbers of parked exchanges that were granted something as taken."""
     for granted in running:
         if (granted.session, granted.channel) in places:
             row = sessions[granted.session]
@@ -290,7 +295,7 @@ def _reply(entry: IncomingExchange, row: SessionRow, claimed: ClaimResult, effec
 
 
 def touched(sessions: Mapping[UUID, SessionRow], now: Instant) -> Iterator[ForEach]:
-    """Return the update of sessions that changed; it is their heartbeat, too."""
+    """Yield the update of the sessions that changed; it also sets their `last_seen`, as a heartbeat does."""
     rows = [(s.id, s.seen, s.state, now) for s in sessions.values() if s.dirty]
     if rows:
         yield ForEach(TOUCH_SESSIONS, TOUCH, rows)
@@ -299,9 +304,9 @@ def touched(sessions: Mapping[UUID, SessionRow], now: Instant) -> Iterator[ForEa
 def claim_for_parked(
     parked: Sequence[WaitingExchange], lanes: Sequence[LaneState], paused: frozenset[UUID], now: Instant
 ) -> Script[ClaimResult]:
-    """Claim once for all parked exchanges; take the numbers of those that are granted something.
+    """Claim once for all parked exchanges; the numbers of those that are granted something become taken.
 
-    Sessions that another transaction has locked are skipped: they have an exchange under way.
+    SKIP LOCKED: a session that another transaction has locked has another exchange in progress.
     """
     sessions = yield from lock_sessions([p.want.session for p in parked], LOCK_PARKED)
     able = {(p.want.session, p.want.channel): p for p in parked if _awaits(sessions.get(p.want.session), p.want)}
@@ -336,7 +341,8 @@ def answer_empty(
 ) -> Script[dict[tuple[UUID, int], tuple[EmptyVerdict, bool]]]:
     """Take the numbers (session, channel, n) of exchanges that end without work, unless a claim took them first.
 
-    `taken` means that slices may be stamped with the number. The flag is true if the session is draining.
+    The verdict `taken` means that a claim took the number, so that running slices may have it. The flag beside the
+    verdict is true if the session is draining.
     """
     sessions = yield from lock_sessions([session for session, _, _ in numbers])
     emptied: dict[tuple[UUID, int], tuple[EmptyVerdict, bool]] = {}
@@ -357,6 +363,6 @@ def _empty(row: SessionRow | None, channel: int, n: int) -> tuple[EmptyVerdict, 
 
 
 def stamped_slices(session: UUID, channel: int, n: int) -> Script[list[RunningSlice]]:
-    """Return all running slices stamped with an exchange: its answer, also when the exchange is repeated."""
+    """Return the running slices with the number of an exchange: they are its answer, even if it is repeated."""
     rows: Rows = yield Fetch(STAMPED, (session, channel, n))
     return [shelves.running(row) for row in rows]

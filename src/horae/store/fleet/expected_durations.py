@@ -6,13 +6,13 @@ from uuid import UUID
 from horae.env import Instant, Micros
 from horae.store.script import Fetch, ForEach, Script, Statement
 
-# The newest minutes of a job: at most a few hundred rows, by the index of the key.
+# Reads the newest minutes of each job by the index of the primary key: at most a few hundred rows of a job.
 OF_JOBS = Statement(
     "expected_of_jobs",
     "SELECT given.job, (SELECT sum(m.busy_micros) / nullif(sum(m.success + m.failed), 0) FROM job_minutes m"
     " WHERE m.job = given.job AND m.minute > given.since) FROM given",
 )
-# The newest rows, by the index of minutes. They are added up in Python, which needs no order by job.
+# Reads the newest rows by the index of minutes. They are added up in Python, so that PostgreSQL need not sort by job.
 LATELY = Statement(
     "expected_lately",
     "SELECT job, busy_micros, success + failed FROM job_minutes WHERE minute > $1 ORDER BY minute DESC LIMIT $2",

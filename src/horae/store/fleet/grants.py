@@ -1,8 +1,8 @@
 """The way into `running`: each of its rows is a grant to a session, and begins another attempt.
 
-A claim grants slices from lanes. Slices that no other transaction can see yet, because they were just submitted or are
-steps that were just created, are granted to waiting exchanges without entering a queue. docs/decisions/0019-doors.md
-compares the three.
+There are three ways. A claim grants slices from lanes. Executions that were just submitted, and steps that were just
+created, are granted to waiting exchanges without entering a queue, because no other transaction can see them yet.
+docs/decisions/0019-doors.md compares the three.
 """
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
@@ -20,7 +20,10 @@ from horae.store.script import Insert
 
 
 def granted(s: QueuedSlice, lo: int, hi: int, want: WorkRequest, now: Instant, mark: int = 0) -> RunningSlice:
-    """Return items of a queued slice as a grant to a session; `mark` is LIMITED if limits apply to the lane, or 0."""
+    """Return the grant of items lo..hi-1 of a queued slice to a session.
+
+    `mark` is LIMITED if limits apply to the lane of the slice, otherwise 0.
+    """
     return RunningSlice(
         parcel=s.parcel, lo=lo, hi=hi, job=s.job, queue=s.queue, namespace=s.namespace,
         attempt=s.attempt + 1,  # guard: claim-counts-attempt
@@ -31,7 +34,7 @@ def granted(s: QueuedSlice, lo: int, hi: int, want: WorkRequest, now: Instant, m
 
 
 def start_running(running: Iterable[RunningSlice]) -> Insert:
-    """Insert grants into `running`; their sessions are locked and live."""
+    """Return the Insert of grants into `running`; the caller has locked their sessions, which are live."""
     return shelves.put_running(running)
 
 
@@ -42,7 +45,7 @@ def deal_unqueued(
     paused: Collection[UUID],
     now: Instant,
 ) -> tuple[list[RunningSlice], list[QueuedSlice]]:
-    """Distribute slices that are on no shelf yet, lane by lane; return the grants, and the slices left to queue."""
+    """Distribute slices that are on no shelf yet, lane by lane; return the grants, and the slices still to queue."""
     wants = list(wants)
     running: list[RunningSlice] = []
     left: list[QueuedSlice] = []
@@ -73,11 +76,11 @@ def grant_new_steps(
     paused: Collection[UUID],
     now: Instant,
 ) -> tuple[list[RunningSlice], list[QueuedSlice]] | None:
-    """Grant steps that were just created, as a claim would if they were in their lanes.
+    """Grant steps that were just created, as a claim would do if they were in their lanes.
 
-    Return None when they have to be queued first: because other work waits in lanes of these requests, so that ranks
-    decide between both; or because the claim has to consider more than ranks. `arising` are the lanes of the steps,
-    `opened` the lanes without a hold or a limit.
+    Return None when the steps have to be queued first. This is so when other work waits in lanes of these requests,
+    because then the ranks decide which is granted first, and when a claim would have to consider more than ranks.
+    `arising` has the states of the lanes of the steps, `opened` has those of these lanes that have no hold or limit.
     """
     reach = frozenset[int]().union(*(eligible[want.session] for want in wants))
     if (
@@ -94,7 +97,7 @@ def grant_new_steps(
 
 
 def with_steps(lanes: Sequence[LaneState], arising: Sequence[LaneState]) -> list[LaneState]:
-    """Return the lanes together with those that new steps have just entered, least rank first."""
+    """Return the states of the lanes, including those that new steps have just entered, least rank first."""
     views = {view.lane: view for view in lanes}
     for view in arising:
         known = views.get(view.lane)

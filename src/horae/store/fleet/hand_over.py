@@ -1,10 +1,10 @@
-"""Hand over: one statement accepts executions and grants them to waiting exchanges.
+"""Hand-over: one statement accepts executions and grants them to waiting exchanges.
 
-For a request without keys, the place of its executions can be decided without reading the store. So everything is
-decided in advance, and written on three conditions: the jobs have the resolved versions, the lanes of the grants have
-no hold, and the numbers of the waiting exchanges are still free. If one of them fails, nothing is written, and the
-request is submitted the usual way. On an idle server, an execution begins one commit and five round trips sooner. On a
-busy server no exchange waits, and accepting takes one round trip.
+If a request has no keys, it can be decided without reading the store whether its executions are granted, queued or
+wait. So all rows are prepared in advance, and are written only on three conditions: the jobs have the versions to which
+the request was resolved, the lanes of the grants have no hold, and the numbers of the waiting exchanges are still free.
+If a condition fails, nothing is written, and the request is submitted the usual way. On an idle server, an execution
+begins one commit and five round trips sooner. On a busy server no exchange waits, and acceptance takes one round trip.
 """
 
 import struct
@@ -30,7 +30,8 @@ from horae.store.fleet.exchange import WaitingExchange
 from horae.store.fleet.grants import deal_unqueued, start_running
 from horae.store.script import ForEach, Provided, Statement
 
-# Held until the commit: a deletion of the job waits for it and then finds the executions, or it is seen here.
+# The row of the job stays locked until the commit. So a deletion of the job either waits for the commit and then finds
+# the executions, or has been committed before and is seen here.
 UNMOVED = Statement(
     "unmoved_jobs",
     "SELECT j.id FROM given JOIN jobs j ON j.id = given.id WHERE j.version = given.version AND j.state <> 'deleted'"
@@ -39,7 +40,7 @@ UNMOVED = Statement(
 UNHELD = Statement(
     "unheld_lanes", f"SELECT given.lane FROM given WHERE {open_condition('given.lane', 'given.at', 'false')}"
 )
-# A session that another transaction has locked has an exchange under way.
+# SKIP LOCKED: a session that another transaction has locked has another exchange in progress.
 STILL_PARKED = Statement(
     "still_parked",
     "SELECT s.id FROM given JOIN sessions s ON s.id = given.id WHERE s.state = 'live'"
@@ -55,7 +56,7 @@ Number = tuple[int, int]  # channel and n
 
 
 class Draft(Struct, frozen=True):
-    """A change that accepts requests, and their answers if it is made."""
+    """A conditional change that accepts requests, and the answers to them if its conditions are met."""
 
     change: Provided
     submitted: SubmitResult
@@ -68,7 +69,7 @@ def draft(
     new_id: Callable[[], UUID],
     now: Instant,
 ) -> Draft | None:
-    """Draft the change that accepts these requests and grants due items to the takers.
+    """Draft the change that accepts these requests and grants due items to `takers`, which are waiting exchanges.
 
     Return None when the store has to be read first.
     """
@@ -88,7 +89,7 @@ def draft(
             [
                 ForEach(UNMOVED, (("id", "uuid"), ("version", "int")), versions),
                 ForEach(UNHELD, (("lane", "int"), ("at", "bigint")), [(lane, now) for lane in lanes]),
-                _before(taken),
+                _if_numbers_are_next(taken),
             ],
             [
                 insert_parcels(placed.parcels),
@@ -96,7 +97,7 @@ def draft(
                 shelves.put_waiting(later),
                 start_running(running),
                 *insert_timeouts(placed.parcels),
-                _after(taken, now),
+                _take_numbers(taken, now),
             ],
         ),
         SubmitResult(
@@ -109,16 +110,17 @@ def draft(
     )
 
 
-def _before(taken: Mapping[UUID, Number]) -> ForEach:
-    """Return the condition that the taken numbers are the next ones of their sessions' channels."""
+def _if_numbers_are_next(taken: Mapping[UUID, Number]) -> ForEach:
+    """Return the condition that the taken numbers are the next numbers of their sessions and channels."""
     rows = [(session, _place(channel), _NUMBER.pack(n - 1)) for session, (channel, n) in sorted(taken.items())]
     return ForEach(STILL_PARKED, (("id", "uuid"), ("place", "int"), ("before", "bytea")), rows)
 
 
-def _after(taken: Mapping[UUID, Number], now: Instant) -> ForEach:
+def _take_numbers(taken: Mapping[UUID, Number], now: Instant) -> ForEach:
     rows = [(session, _place(channel), _NUMBER.pack(n), now) for session, (channel, n) in sorted(taken.items())]
     return ForEach(TAKE_NUMBER, (("id", "uuid"), ("place", "int"), ("n", "bytea"), ("at", "bigint")), rows)
 
 
 def _place(channel: int) -> int:
+    """Return the position, counted from 1, at which the column `seen` has the last number of a channel."""
     return 1 + channel * _NUMBER.size

@@ -1,4 +1,4 @@
-"""Rescue: slices of a session that has ended are queued again, or end."""
+"""Rescue: the running slices of a session that has ended are queued again, or end."""
 
 from random import Random
 from uuid import UUID
@@ -27,19 +27,20 @@ HELD_BY_SESSION = Statement(
     " FROM running r JOIN parcels p ON p.id = r.parcel"
     " WHERE r.session = $1 ORDER BY r.parcel, r.lo LIMIT $2",
 )
-# The first slice in the order of the index: for an idle worker and a bare EXISTS, PostgreSQL may read all of `running`.
+# `owns` reads the session's first slice in the order of the index. With a bare EXISTS, PostgreSQL may read all of
+# `running` for a worker without slices.
 WATCHED = Statement(
     "watched_sessions",
     "SELECT id, state, last_seen, owns FROM (SELECT s.id, s.state, s.last_seen, (SELECT r.lo FROM running r"
     " WHERE r.session = s.id ORDER BY r.parcel, r.lo LIMIT 1) IS NOT NULL AS owns FROM sessions s) AS watched"
     " WHERE state IN ('live', 'draining') OR owns",
 )
-_LO, _HI = 1, 2  # of a slice, in its row
+_LO, _HI = 1, 2  # positions of these columns in the row of a slice
 END_SESSION = Statement("end_session", "UPDATE sessions SET state = $2, ended_at = $3 WHERE id = $1")
 
 
 def mark_lost(session: UUID, last_seen: Instant, now: Instant) -> Script[bool]:
-    """End a session that was silent for a full timeout; return False if its state or `last_seen` has changed."""
+    """End a session that was silent for a full timeout; return False if it has ended or was seen since `last_seen`."""
     rows = yield ForEach(LOCK_SILENT, (("id", "uuid"),), [(session,)])
     if (
         not rows
@@ -60,9 +61,10 @@ LOCK_SILENT = Statement(
 def rescue(
     session: UUID, limit: int, now: Instant, rng: Random, new_id: NewId, *, charge: bool = True
 ) -> Script[Effects | None]:
-    """Take one batch of slices back from a session that is not live; return None while it is live.
+    """Take one batch of slices back from a session that has ended; return None while it is live.
 
-    With `charge`, a loss is counted for each item. After a new epoch or a clean close it is not.
+    With `charge`, a loss is counted for each item. After a new epoch, or after the worker closed its session, no loss
+    is counted.
     """
     locked = yield from lock_sessions([session])  # guard: rescue-locks-session
     row = locked.get(session)
@@ -70,7 +72,7 @@ def rescue(
         return None
     rows = yield Fetch(HELD_BY_SESSION, (session, limit + 2))
     alone = len(rows) == 1 and rows[0][_HI] - rows[0][_LO] == 1
-    if len(rows) == limit + 2:  # at least two remain for the next batch: the last of many slices was not alone
+    if len(rows) == limit + 2:  # leave at least two for the next batch: a single slice there would seem to be alone
         rows = rows[:limit]
     effects = Effects()
     if not rows:
@@ -96,15 +98,15 @@ def rescue(
 
 
 def _loss_limits(versions: set[tuple[UUID, int]]) -> Script[dict[tuple[UUID, int], int | None]]:
-    """Return the number of retries after a lost worker, for these versions of jobs; None where a job does not say."""
+    """Return the number of retries after a lost worker, by version of a job; None if the job does not set it."""
     specs = yield from definitions(sorted(versions))
     return {version: report.policy_of(spec.decode()).budgets.lost for version, spec in specs.items()}
 
 
 def _give_up(settler: Settler, lost: RunningSlice, delivery: int, loss: Loss, cancels: Cancels, charge: bool) -> None:
-    """Settle a lost slice: end items that were to be cancelled, and treat the others as lost or released.
+    """Settle a slice of an ended session: cancel items for which this was requested; the others are lost or released.
 
-    At-most-once items are lost even if no loss is charged.
+    Items that may run at most once are settled as lost even without `charge`.
     """
     nothing = lost_outcome(lost)
     for lo, hi in cancel_requested(settler, lost, lost.lo, lost.hi, nothing, cancels):
@@ -115,13 +117,16 @@ def _give_up(settler: Settler, lost: RunningSlice, delivery: int, loss: Loss, ca
 
 
 def watched_sessions() -> Script[list[tuple[UUID, str, Instant, bool]]]:
-    """Return sessions to watch: live ones, and ended ones that still own slices (id, state, last_seen, owns)."""
+    """Return the sessions that have not ended, and ended ones that still own slices: (id, state, last_seen, owns)."""
     rows = yield Fetch(WATCHED)
     return [(r[0], r[1], r[2], bool(r[3])) for r in rows]
 
 
 def close(session: UUID, now: Instant) -> Script[bool]:
-    """Close the session of a drained worker; the rescuer takes back slices that it still holds, without a charge."""
+    """End the session of a worker that leaves; return False if it had ended before.
+
+    The rescuer takes back slices that the session still holds, without counting a loss.
+    """
     locked = yield from lock_sessions([session])  # guard: close-locks-session
     row = locked.get(session)
     if row is None or not row.live:  # guard: close-once

@@ -1,4 +1,4 @@
-"""Sessions of workers, and servers."""
+"""The registered sessions of workers, and the servers that run."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -54,8 +54,8 @@ LIVE_SESSIONS = Statement(
     "live_sessions", f"SELECT {_COLUMNS}, 0 FROM sessions s WHERE s.namespace = $1 AND s.state = 'live' ORDER BY s.id"
 )
 DRAIN = Statement("ask_drain", "UPDATE sessions SET state = 'draining' WHERE id = $1 AND state = 'live' RETURNING id")
-# A new epoch waits for the registrations under way and then ends their sessions. A later registration waits for the
-# commit of the epoch and reads the new one.
+# FOR SHARE: a new epoch waits for the registrations that have read the old epoch, and then ends their sessions. A later
+# registration waits for the commit of the new epoch and reads it.
 HOLD_EPOCH = Statement("hold_epoch", "SELECT value FROM store WHERE key = 'epoch' FOR SHARE")
 LOCK_OLD_EPOCH = Statement(
     "lock_old_epoch",
@@ -111,7 +111,7 @@ def register(session_id: UUID, namespace: int, presence: Register, now: Instant,
 
 
 def count_of_key(key: str, most: int) -> Script[int]:
-    """Return the number of live sessions of a key, counted up to `most`."""
+    """Return the number of sessions of an API key that have not ended, counted up to `most`."""
     rows = yield Fetch(OF_KEY, (key, most))
     return int(rows[0][0])
 
@@ -132,13 +132,13 @@ def some_sessions(ids: Iterable[UUID]) -> Script[dict[UUID, Session]]:
 
 
 def sessions(namespace: int, ended_after: Instant, limit: int) -> Script[list[Session]]:
-    """Return sessions that have not ended and those that ended lately; namespace 0 means all."""
+    """Return sessions that have not ended or ended after an instant, newest first; namespace 0 means all."""
     rows = yield Fetch(ALL, (namespace, ended_after, limit))
     return [_session(row) for row in rows]
 
 
 def session_summaries(namespace: int, ended_after: Instant, limit: int) -> Script[list[SessionSummary]]:
-    """Return sessions that have not ended and those that ended lately, newest first; namespace 0 means all."""
+    """Return summaries of the sessions that `sessions` would return."""
     rows = yield Fetch(BRIEF, (namespace, ended_after, limit))
     return [SessionSummary(*row) for row in rows]
 
@@ -168,20 +168,20 @@ def live_sessions(namespace: int) -> Script[list[Session]]:
 
 
 def ask_drain(session_id: UUID) -> Script[bool]:
-    """Ask a worker to finish and leave; its next answer tells it so."""
+    """Ask a worker to finish its executions and leave; the answer to its next exchange says so."""
     rows = yield Fetch(DRAIN, (session_id,))
     return bool(rows)
 
 
 def end_old_epochs(current: int, now: Instant) -> Script[list[UUID]]:
-    """End all sessions of earlier epochs, after a restore or failover; no loss is charged to their executions."""
+    """End all sessions of earlier epochs, after a restore or failover; this does not count as a loss of executions."""
     yield Fetch(LOCK_OLD_EPOCH, (current,))  # sessions are always locked in the order of their ids
     rows = yield Fetch(OLD_EPOCH, (current, now))
     return [row[0] for row in rows]
 
 
 def record_server(server: ServerProcess, now: Instant) -> Script[None]:
-    """Record that a server runs, with the present instant."""
+    """Record that a server is running now."""
     parts = ",".join(server.parts)
     yield Fetch(SERVER, (server.id, server.url, server.host, server.pid, server.version, parts, now))
 

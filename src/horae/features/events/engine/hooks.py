@@ -192,7 +192,7 @@ def _note(trigger: EventTrigger, *, made: bool) -> str:
 
 
 def _none(target: _HookTrigger) -> NotFound:
-    remedy = f"Make one: `horae events hook {target.job_name} {target.name}`."
+    remedy = f"Create one: `horae events webhook {target.job_name} {target.name}`."
     return NotFound(f'Trigger "{target.name}" of job "{target.job_name}" has no webhook yet.', remedy)
 
 

@@ -1,1 +1,1 @@
-"""Scripts that read executions: lists, details, explain, depths and audits."""
+"""Scripts that read executions: lists, details, explanations, counts and audits; also housekeeping of other tables."""

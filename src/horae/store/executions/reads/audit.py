@@ -1,7 +1,8 @@
-"""Audit: every submitted item is on exactly one shelf, and every item that is not final has an owner.
+"""Audit: it checks that each submitted item is on exactly one shelf, and that each item that is not final has an owner.
 
-Each page is one statement, so one snapshot: an item that moves during the audit is seen exactly once. Pages follow
-parcel ids; an audit of a large store reads one page per transaction.
+An owner is a live session, a due time or a gate. A page of parcels is read by one statement, and so in one snapshot: an
+item that moves during the audit is seen exactly once. Pages follow the ids of parcels. The audit of a large store reads
+one page per transaction.
 """
 
 from collections import Counter
@@ -44,10 +45,10 @@ Kind = Literal[
 Shelf = Literal["waiting", "queued", "running", "history", "attempts", "parcels", "joins"]
 
 PAGE = 500  # parcels
-MOST = 100  # findings that are listed; the rest is only counted
-PATIENCE: Micros = 60_000_000  # delay after which a due slice or a silent session is a finding
+MOST = 100  # findings that are listed; further findings are only counted
+PATIENCE: Micros = 60_000_000  # the delay after which a due slice or a silent session is a finding
 FIRST, LAST = UUID(int=0), UUID(int=(1 << 128) - 1)
-BEYOND = 1 << 16  # added to the known attempts of a restored item, so that no attempt number is used twice
+BEYOND = 1 << 16  # added to the last known attempt of a restored item, so that no attempt number is used twice
 
 PAGE_END = Statement("audit_page_end", "SELECT id FROM parcels WHERE id > $1 ORDER BY id LIMIT 1 OFFSET $2")
 ON_PAGE = Statement(
@@ -75,7 +76,7 @@ WAKE = Statement(
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """A contradiction about a range of items."""
+    """A contradiction in the store about a range of items."""
 
     kind: Kind
     shelf: Shelf
@@ -95,7 +96,7 @@ class Amount(Struct):
 
 
 class AuditReport(Struct):
-    """The contents of the shelves, the number of findings of each kind, and the first findings."""
+    """The numbers of slices and items on the shelves, the number of findings of each kind, and the first findings."""
 
     shelves: dict[str, Amount] = {}
     kinds: Counter[str] = field(default_factory=Counter)
@@ -122,7 +123,11 @@ class AuditReport(Struct):
 
 
 class ShelfRow(Struct, frozen=True):
-    """A row of the audit: items of a parcel on a shelf. The meaning of `at` and `note` depends on the shelf."""
+    """A row that the audit reads: a range of items of a parcel on a shelf.
+
+    `at` is the instant at which the items are due, expire or ended, or at which their session was last seen or ended.
+    `note` is the gate, the state of the session or of the items, or "unknown" for a lane that does not exist.
+    """
 
     shelf: Shelf
     parcel: UUID
@@ -187,7 +192,7 @@ def check_parcel(
 
 
 def _check_cover(parcel: UUID, n: int, slices: Sequence[ShelfRow]) -> Iterator[Finding]:
-    """Yield findings unless each item 0..n-1 is in exactly one slice."""
+    """Yield findings if some item of 0..n-1 is in no slice or in several, or if a slice has other items."""
     for row in slices:
         if not 0 <= row.lo < row.hi <= n:
             yield row.finding("outside", f"its parcel has {n} items")
@@ -206,7 +211,7 @@ def _items(lo: int, hi: int) -> str:
 
 
 def _check_owner(row: ShelfRow, now: Instant, patience: Micros | None) -> Iterator[Finding]:
-    """Yield a finding if a slice that is not final lacks an owner, a due time or a gate, or was forgotten there."""
+    """Yield a finding if a slice that is not final has no owner, or if it is late because no service has handled it."""
     late = patience is not None and row.at is not None and row.at < now - patience
     if row.shelf == "waiting" and row.at is None and not row.note:
         yield row.finding("gateless", "it has no wake time and no gate")
@@ -221,7 +226,7 @@ def _check_owner(row: ShelfRow, now: Instant, patience: Micros | None) -> Iterat
 
 
 def _check_attempts(tried: Sequence[ShelfRow], slices: Sequence[ShelfRow]) -> Iterator[Finding]:
-    """Yield findings for attempts that ended twice, and for recorded attempts that were never granted."""
+    """Yield findings for attempts that are recorded twice, and for recorded attempts that were never granted."""
     for _, group in groupby(sorted(tried, key=lambda row: (row.attempt, row.lo)), key=lambda row: row.attempt):
         for a, b in pairwise(group):
             if b.lo < a.hi:
@@ -232,7 +237,7 @@ def _check_attempts(tried: Sequence[ShelfRow], slices: Sequence[ShelfRow]) -> It
 
 
 class RepairResult(Struct):
-    """The number of items that a repair queued again, or ended because their job may run at most once."""
+    """The number of items that a repair made due again, or ended because they may run at most once."""
 
     requeued: int = 0
     ended: int = 0
@@ -240,7 +245,7 @@ class RepairResult(Struct):
 
 
 def repair(findings: Iterable[Finding], now: Instant, rng: Random, new_id: NewId) -> Script[RepairResult]:
-    """Give items without an owner a new one: they go on as if their worker was lost, or as if they were due.
+    """Give items without an owner a new one: they continue as if their worker had been lost, or as if they were due.
 
     Every finding is checked again under a lock. Items on two shelves or outside their parcel are left to the operator.
     """
@@ -267,7 +272,7 @@ def _take_back(session: UUID, now: Instant, rng: Random, new_id: NewId, done: Re
 
 
 def _restore(parcel: UUID, new_id: NewId, now: Instant, done: RepairResult) -> Script[None]:
-    """Store items that are on no shelf as waiting and due now; end those that may run at most once."""
+    """Put the items of a parcel that are on no shelf on `waiting`, due now; end those that may run at most once."""
     rows = yield Fetch(ON_PAGE, (UUID(int=parcel.int - 1), parcel))
     on_shelves = [row for _, group in _by_parcel(rows) for row in group]
     slices = [row for row in on_shelves if row.shelf not in ("parcels", "attempts")]
@@ -302,7 +307,8 @@ def _restore(parcel: UUID, new_id: NewId, now: Instant, done: RepairResult) -> S
 
 
 def _ended(lost_slice: Slice, now: Instant) -> FinishedSlice:
-    error = Failure(type="Lost", message="The store lost track of this execution; it may have run, and may not again.")
+    message = "The store lost track of this execution. It may have run already, so it is not run again."
+    error = Failure(type="Lost", message=message)
     return FinishedSlice(slice=lost_slice, state="failed", reason="delivery", completed_at=now, error=error)
 
 

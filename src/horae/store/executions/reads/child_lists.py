@@ -1,4 +1,7 @@
-"""Lists of the children of an execution, newest first: first its parcels by the index of parents, then their slices."""
+"""Lists of the children of an execution, newest first.
+
+Two statements read a page: the first finds the parcels by the index of parents, the second reads their slices.
+"""
 
 from functools import cache
 from uuid import UUID
@@ -27,7 +30,10 @@ OF_PARENT = Statement(
 
 @cache
 def _slices(shelves: tuple[str, ...]) -> Statement:
-    """Return the statement for slices of parcels before a place; it is bounded by their ids, to read few partitions."""
+    """Return the statement for the slices of given parcels before a place.
+
+    It also bounds the parcels by the least and greatest of their ids, so that PostgreSQL reads few partitions.
+    """
     each = " UNION ALL ".join(
         f"SELECT {slice_columns(shelf)} FROM {shelf}"
         " WHERE parcel = ANY($1) AND parcel >= $2 AND parcel <= $3 AND (parcel, lo) < ($3, $4)"
@@ -39,7 +45,10 @@ def _slices(shelves: tuple[str, ...]) -> Statement:
 def page(
     namespace: int, wanted: ExecutionFilter, before: Place, limit: int
 ) -> Script[tuple[list[Chosen], Place | None]]:
-    """Return up to `limit` children of an execution before a place, newest first, and the next place or None."""
+    """Return up to `limit` children of an execution before a place, newest first, and the place of the next page.
+
+    The place is None at the end of the list.
+    """
     chosen: list[Chosen] = []
     for _ in range(MOST_WINDOWS):
         last = before[0] if before[1] else UUID(int=before[0].int - 1)  # the last parcel with items before the place
@@ -65,7 +74,10 @@ def _listed(parcels: list[UUID], shelves: tuple[str, ...], before: Place) -> Scr
 
 
 def _some(found: list[tuple[UUID, int]]) -> list[UUID]:
-    """Return as many parcels as have about a window of items, since each item may have a slice of its own."""
+    """Return the first of these parcels (id, number of items), with at most one window of items.
+
+    Items are counted instead of slices, because each item may have a slice of its own. At least one parcel is returned.
+    """
     total = 0
     taken: list[UUID] = []
     for parcel, n in found:

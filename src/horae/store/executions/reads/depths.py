@@ -1,4 +1,4 @@
-"""Numbers of queued executions, for users; the engine itself never counts them."""
+"""Counts of queued executions, for users; the engine itself never counts them."""
 
 from msgspec import Struct
 
@@ -23,16 +23,16 @@ class Depth(Struct, frozen=True):
     namespace: int
     name: str
     items: int
-    since: Instant | None  # the oldest of them
+    since: Instant | None  # when the oldest of them was queued
 
 
 def depths(namespace: int) -> Script[dict[int, int]]:
-    """Return the number of queued executions by lane."""
+    """Return the number of queued executions of a namespace by lane."""
     return {lane: int(count) for lane, count in (yield Fetch(DEPTHS, (namespace,)))}
 
 
 def all_depths() -> Script[list[Depth]]:
-    """Return all queues of all namespaces, including empty ones."""
+    """Return the depths of all queues of all namespaces, including empty queues."""
     return [
         Depth(queue, space, name, int(items), since) for queue, space, name, items, since in (yield Fetch(ALL_DEPTHS))
     ]

@@ -1,9 +1,9 @@
-"""Lists of executions, newest first: pages over slices, which are expanded to items in Python.
+"""Lists of executions, newest first: statements read pages of slices, and Python expands the slices to items.
 
-The cost is bounded by indexes. Each shelf is read backwards along (parcel, lo), the history of one job along (job,
+Indexes bound the cost of a page. Each shelf is read backwards along (parcel, lo), the history of one job along (job,
 parcel). For failed, cancelled and skipped executions there are indexes of their own along (namespace, parcel) and (job,
-parcel). Each shelf yields at most one window of slices. Filters without an index are applied to a bounded number of
-windows: such a page may be short, and its cursor goes on.
+parcel). A statement reads at most one window, which is a bounded number of slices, from each shelf. Filters without an
+index are applied to a bounded number of windows. So such a page may be short or empty, and its cursor leads to more.
 """
 
 import re
@@ -35,16 +35,18 @@ from horae.store.executions.reads.execution_reads import (
 )
 from horae.store.script import Fetch, ForEach, Script, Statement
 
-WINDOWS = (64, 256, 1024)  # literals in the statement, so that PostgreSQL plans for few rows
-MOST_WINDOWS = 8
-HEAD, LONG_HEAD = 300, 6_000  # characters of a stored error that are read: its type, or most messages too
+# Slices of a window. They are literals in the statement, so that PostgreSQL plans for few rows.
+WINDOWS = (64, 256, 1024)
+MOST_WINDOWS = 8  # windows that are read for one page
+# Characters of a stored error that are read: enough for its type, or for most messages, too.
+HEAD, LONG_HEAD = 300, 6_000
 MOST_TAGGED = 4 * item_parts.MOST_BYTES  # bytes of extras that a page searches for tags
 RARE = ("failed", "cancelled", "skipped")  # final states with an index of their own
-_BEGUN = "reason IN ('children', 'signal', 'sleep')"  # reads as running
+_BEGUN = "reason IN ('children', 'signal', 'sleep')"  # suspended executions, which are shown as running
 FIRST = UUID(int=0)
 LAST = UUID(int=(1 << 128) - 1)
 
-Place = tuple[UUID, int]  # parcel and item: a list goes on with executions before it
+Place = tuple[UUID, int]  # parcel and item: the next page of a list has the executions before it
 END: Place = (LAST, 0)
 
 
@@ -60,13 +62,13 @@ class ExecutionFilter(Struct, frozen=True, kw_only=True):
     error_type: str | None = None
     reason: str | None = None
     text: str | None = None  # a part of the error's message, regardless of upper and lower case
-    low: UUID = FIRST  # the least parcel
-    mark: str | None = None  # of dead without_steps: "" for dead letters without a mark
-    without_steps: bool = False  # without steps of workflows: a failed step counts as a failure of its workflow
+    low: UUID = FIRST  # the first parcel of the list: older ones are left out
+    mark: str | None = None  # the kind of the mark of a dead letter; "" selects executions without a mark
+    without_steps: bool = False  # leaves out steps of workflows: a failed step counts as a failure of its workflow
 
     @property
     def shelves(self) -> tuple[str, ...]:
-        """Return the shelves that can hold such executions."""
+        """Return the shelves that may have executions in these states."""
         if self.states is None:
             return tuple(SHELF_EXPRESSIONS)
         live = [shelf for shelf in ("waiting", "queued", "running") if shelf in self.states]
@@ -79,12 +81,12 @@ class DeadLetterMark(Struct, frozen=True):
     """The mark of a dead letter: retried or discarded."""
 
     kind: str
-    execution: UUID | None
+    execution: UUID | None  # the new execution of a retry
     at: Instant
 
 
 class ListedSlice(Struct, frozen=True):
-    """A slice in a list; its fields are the columns of the statement, in their order."""
+    """A slice in a list; its fields are the columns of the query that `listing` returns, in their order."""
 
     parcel: UUID
     job: UUID
@@ -128,7 +130,10 @@ class ListedSlice(Struct, frozen=True):
 
 @lru_cache(4096)
 def error_type(head: str | None) -> str:
-    """Return the error type from the beginning of a stored error, whose first field it is; cut if it is very long."""
+    """Return the type of a stored error from the beginning of its JSON, where the type is the first field.
+
+    A type that does not fit into the beginning is cut.
+    """
     found = _TYPE.match(head or "")
     if found is None:
         return ""
@@ -146,8 +151,9 @@ def _window(
 ) -> Statement:
     """Return the statement for a window: the newest slices of each shelf before a place, merged.
 
-    `rare` is their common final state, or "running" if only that is selected, or empty. History has an index of its own
-    for a `tenant`, which is every namespace but the first.
+    If only one state is selected and it is final but not success, or is running, `rare` is this state; otherwise it is
+    empty. `since` adds a lower bound of parcels. A `tenant` is any namespace but the first; history has an index for
+    them.
     """
     newest = " UNION ALL ".join(_newest(shelf, by_job, rare, since, size, head, tenant) for shelf in shelves)
     slices = f"(SELECT * FROM ({newest}) AS a ORDER BY parcel DESC, lo DESC LIMIT {size})"
@@ -167,12 +173,15 @@ def listing(slices: str) -> str:
 
 
 def _probe(table: str, alias: str, key: str) -> str:
-    """Join a row by id, looked up one by one: for a thousand ids PostgreSQL would read the whole table."""
+    """Return SQL that joins a row by its id, one lookup for each id.
+
+    With a plain join, PostgreSQL would read the whole table for a thousand ids.
+    """
     return f"JOIN LATERAL (SELECT * FROM {table} x WHERE x.id = {key} OFFSET 0) {alias} ON TRUE"
 
 
 def ended_condition(state: str) -> str:
-    """Return the condition that selects a final state by its index; SQLite needs both parts to use it."""
+    """Return the condition that selects a final state by its index; SQLite uses the index only with both parts."""
     return f"state = '{state}' AND state <> 'success'"
 
 
@@ -186,8 +195,9 @@ def _newest(shelf: str, by_job: bool, rare: str, since: bool, size: int, head: i
     is_rare = bool(rare) and shelf == "history"
     own = tenant and shelf == "history" and not by_job and not is_rare
     where = ["(parcel, lo) < ($1, $2)"]
-    # For an equality, or two bounds of one column, PostgreSQL would expect few rows of a table that it has not analyzed
-    # yet. Then it would read and sort all rows, instead of reading a few in order.
+    # The condition on the namespace is a CASE unless an index begins with the namespace. From a plain equality, or from
+    # two bounds of one column, PostgreSQL would expect few rows of a table that it has not analyzed yet. Then it would
+    # read and sort all rows, instead of reading a few in order.
     indexed = own or (is_rare and not by_job)
     where += ["namespace = $3" if indexed else "CASE WHEN namespace = $3 THEN TRUE ELSE FALSE END"]
     where += ["namespace <> 1"] if own else []
@@ -204,7 +214,10 @@ def _newest(shelf: str, by_job: bool, rare: str, since: bool, size: int, head: i
 def page(
     namespace: int, wanted: ExecutionFilter, before: Place, limit: int
 ) -> Script[tuple[list[Chosen], Place | None]]:
-    """Return up to `limit` executions before a place, newest first, and the next place; None at the end."""
+    """Return up to `limit` executions before a place, newest first, and the place before which the next page begins.
+
+    The place is None at the end of the list.
+    """
     only = next(iter(wanted.states)) if wanted.states is not None and len(wanted.states) == 1 else ""
     rare = only if only in (*RARE, "running") else ""
     size = next(size for size in WINDOWS if size >= limit)
@@ -231,9 +244,10 @@ def page(
 def matching(
     slices: Sequence[ListedSlice], wanted: ExecutionFilter, before: Place, limit: int
 ) -> Script[tuple[list[Chosen], Place | None]]:
-    """Return up to `limit` items that pass the filters, newest first.
+    """Return up to `limit` items that pass the filters, newest first, and None.
 
-    If the search for tags would read more than `MOST_TAGGED` bytes, it stops, and the place to go on from is returned.
+    If the search for a tag would read more than `MOST_TAGGED` bytes, it stops early. Then the place before which the
+    search has to continue is returned instead of None.
     """
     passing = [listed for listed in slices if _passes(listed, wanted)]
     keep = yield from _marked(passing, wanted.mark)
@@ -281,7 +295,7 @@ def _passes(listed: ListedSlice, wanted: ExecutionFilter) -> bool:
 
 
 def contains_text(head: str | None, text: str | None) -> bool:
-    """Tell whether the beginning of a stored error contains a text, in its JSON spelling."""
+    """Tell whether the beginning of a stored error contains a text, regardless of case; both are compared as JSON."""
     if text is None:
         return True
     spelled = msgspec.json.encode(text).decode()[1:-1]
@@ -312,7 +326,7 @@ MARKS = Statement(
 
 
 def marks(spans: Iterable[tuple[UUID, int, int]]) -> Script[dict[tuple[UUID, int], DeadLetterMark]]:
-    """Return the marks of items lo..hi-1 of parcels."""
+    """Return the marks of dead letters in these ranges (parcel, lo, hi), by parcel and item."""
     rows = yield ForEach(MARKS, (*SPAN, ("hi", "int")), list(spans))
     return {(parcel, item): DeadLetterMark(kind, execution, at) for parcel, item, kind, execution, at in rows}
 
@@ -332,10 +346,10 @@ def _marked(slices: Sequence[ListedSlice], kind: str | None) -> Script[Callable[
 def read(
     page: Script[tuple[list[Chosen], Place | None]], namespace: int, *, whole: bool = False
 ) -> Script[tuple[list[FoundExecution], Place | None]]:
-    """Return the executions of a page with their params, results and errors, and the next place.
+    """Return the executions of a page with their params, results and errors, and the place of the next page.
 
-    A page ends early when it has `item_parts.MOST_BYTES`. Large params and results are left empty, unless `whole` is
-    true.
+    A page with more than `item_parts.MOST_BYTES` is shortened. Large params and results are left empty, unless `whole`
+    is true.
     """
     chosen, following = yield from page
     extras = yield from extras_of((listed for listed, _ in chosen), item_parts.MOST_BYTES)

@@ -1,6 +1,7 @@
-"""Reads of executions by id, in one statement over the four shelves, and of their attempts.
+"""Reads of executions by id, and of their attempts.
 
-Four statements could miss an item that moves between shelves. Each shelf is read by its key (parcel, lo).
+One statement reads all four shelves, because four statements could miss an item that moves between shelves. Each shelf
+is read by its key (parcel, lo).
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from horae.store.base.shelves import Columns
 from horae.store.executions import first_starts
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 
-# Columns of slices on all shelves; PostgreSQL needs the types for NULLs.
+# The columns in which slices of all shelves are read. PostgreSQL needs their types for the NULLs of missing columns.
 SLICE_COLUMNS: tuple[tuple[str, str], ...] = (
     ("lo", "int"), ("hi", "int"), ("attempt", "int"), ("failures", "int"), ("losses", "int"), ("state", "text"),
     ("reason", "text"), ("wake_at", "bigint"), ("queued_at", "bigint"), ("started_at", "bigint"),
@@ -43,13 +44,13 @@ _ALWAYS = ("lo", "hi", "attempt", "failures", "losses")
 
 
 def shelf_columns(shelf: str) -> str:
-    """Return SLICE_COLUMNS as expressions on a shelf."""
+    """Return SLICE_COLUMNS as a list of SQL expressions on a shelf."""
     has = {name: name for name in _ALWAYS} | SHELF_EXPRESSIONS[shelf]
     return ", ".join(f"{has.get(name, f'NULL::{kind}')} AS {name}" for name, kind in SLICE_COLUMNS)
 
 
 def _slice(shelf: str, alias: str) -> str:
-    """Join the slice of a shelf that holds the given item: the last slice that begins at or before it."""
+    """Return SQL that joins the slice of a shelf with the given item: the last slice that begins at or before it."""
     first = f"SELECT max(x.lo) FROM {shelf} x WHERE x.parcel = given.parcel AND x.lo <= given.item"
     return (
         f" LEFT JOIN {shelf} {alias} ON {alias}.parcel = given.parcel AND {alias}.lo = ({first})"
@@ -123,7 +124,7 @@ Ref = tuple[int, UUID]  # a namespace and an execution of it
 
 
 def by_ids(refs: Sequence[Ref]) -> Script[dict[Ref, FoundExecution]]:
-    """Return executions by id, at one instant, without those that are on no shelf of their namespace."""
+    """Return executions by id, at one instant; those that are on no shelf of their namespace are left out."""
     rows = yield ForEach(
         MANY, GIVEN, [(parcel_of(execution), index_of(execution), namespace) for namespace, execution in refs]
     )
@@ -174,7 +175,10 @@ def needs_of(text: str | None) -> tuple[str, ...]:
 
 
 def result_of(ends: bytes | None, results: bytes | None, index: int, content: bytes | None = None) -> Raw | None:
-    """Return the result of one item, or the blob that is stored in its place; empty if the blob was not read."""
+    """Return the result of one item, or None without a result.
+
+    Large results are stored as blobs: `content` is the blob. If it was not read, the result is empty.
+    """
     if results is None or ends is None:
         return None
     return Raw(Packed(ends, results).one(index) or content or b"")
@@ -195,7 +199,7 @@ def offers(namespace: int) -> Script[list[Offer]]:
 
 
 def ever_offered(namespace: int) -> Script[list[frozenset[str]]]:
-    """Return the capabilities of all stored sessions, including sessions that ended lately."""
+    """Return the different capabilities of all stored sessions, including sessions that ended lately."""
     rows = yield Fetch(EVER_OFFERED, (namespace,))
     return [frozenset(msgspec.json.decode(row[0])) for row in rows]
 

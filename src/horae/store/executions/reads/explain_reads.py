@@ -1,4 +1,4 @@
-"""Reads of `explain`: the position of an execution, and the executions ahead of it."""
+"""Reads of `explain`: the position of an execution, the executions ahead of it, and the latest fires of a job."""
 
 from collections.abc import Collection, Sequence
 from uuid import UUID
@@ -11,7 +11,7 @@ from horae.model.fleet.suspects import SUSPECT
 from horae.store.base import shelves
 from horae.store.script import Among, Fetch, Script, Statement
 
-MOST_ROWS = 5_000  # slices ahead of an execution that are read
+MOST_ROWS = 5_000  # slices ahead of an execution that are read at most
 
 
 def _slice(shelf: str, alias: str) -> str:
@@ -60,17 +60,17 @@ OLDEST = Statement(
 
 
 class ExecutionPosition(Struct, frozen=True, kw_only=True):
-    """The position of an execution: at a gate, or in a lane with a rank."""
+    """The position of an execution: its lane, and the gate at which it waits or its rank in the queue."""
 
     lane: int
     keys: str | None = None
     gate: str | None = None
     rank: int | None = None  # None when it is not queued
-    lo: int = 0  # of its slice
+    lo: int = 0  # the first item of its slice, when it is queued
 
 
 class FireDecision(Struct, frozen=True):
-    """The ledger's row of a fire: its trigger and instant, the decision and its cause."""
+    """A fire in the ledger: its trigger and instant, the decision about it, and the cause of the decision."""
 
     trigger: str
     at: Instant
@@ -101,7 +101,7 @@ def position_of(parcel: UUID, item: int) -> Script[ExecutionPosition]:
 
 
 def queue_ahead(lanes: Collection[int], rank: int, parcel: UUID, lo: int) -> Script[QueueAhead]:
-    """Return the executions ahead of a slice in these lanes, by rank."""
+    """Return the executions that are ahead of a slice in these lanes, because their rank is lower."""
     jobs: dict[UUID, int] = {}
     left = MOST_ROWS
     for lane in sorted(lanes):
@@ -114,25 +114,25 @@ def queue_ahead(lanes: Collection[int], rank: int, parcel: UUID, lo: int) -> Scr
 
 
 def held_by(sessions: Sequence[UUID]) -> Script[list[tuple[UUID, int, Instant]]]:
-    """Return the slices that sessions hold: (job, items, since)."""
+    """Return the slices that sessions hold: (job, number of items, instant of the grant)."""
     rows = yield Among(HELD_BY, sorted(sessions))
     return [(row[0], int(row[1]), row[2]) for row in rows]
 
 
 def suspects_in(sessions: Sequence[UUID]) -> Script[dict[UUID, tuple[int, int]]]:
-    """Return the sessions that hold suspects, with their number and their greatest number of losses."""
+    """Return, for each session that holds suspects, the number of the suspects and the most losses of one."""
     rows = yield Among(SUSPECTS, sorted(sessions))
     return {row[0]: (int(row[1]), row[2]) for row in rows}
 
 
 def holder_of(key: str) -> Script[UUID | None]:
-    """Return the execution that has the turn of a key and has not ended."""
+    """Return the execution that has the turn of a key and has not ended; None if there is none."""
     rows = yield Fetch(HOLDER, (key,))
     return execution_id(rows[0][0], rows[0][1]) if rows else None
 
 
 def last_decision(job: UUID, since: Instant) -> Script[FireDecision | None]:
-    """Return the newest fire of a job's triggers since an instant, by time or by an event."""
+    """Return the newest fire of a job's triggers after an instant, by time or by an event."""
     found = []
     for statement in (LAST_DECISION, LAST_EVENT_DECISION):
         found += yield Fetch(statement, (job, since))
@@ -140,6 +140,6 @@ def last_decision(job: UUID, since: Instant) -> Script[FireDecision | None]:
 
 
 def pending_of(job: UUID, limit: int) -> Script[list[tuple[UUID, int]]]:
-    """Return the first items of a job's oldest slices that have not begun."""
+    """Return the first item (parcel, lo) of each of a job's oldest slices on `queued` and `waiting`."""
     rows = yield Fetch(OLDEST, (job, limit))
     return [(row[0], row[1]) for row in rows]

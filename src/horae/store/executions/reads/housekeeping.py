@@ -1,4 +1,7 @@
-"""Housekeeping: duties, expiry of rows that are stored for a time, and slices of unknown sessions."""
+"""Housekeeping: duties of servers, the deletion of expired rows, and sessions for slices of unknown sessions.
+
+A duty is work that only one server does at a time, for as long as it holds the lease of the duty.
+"""
 
 from uuid import UUID
 
@@ -18,8 +21,9 @@ DUTY = Statement(
 TROUBLED = Statement("duty_troubled", "UPDATE duties SET problem = $2, since = COALESCE(since, $3) WHERE name = $1")
 DONE = Statement("duty_done", "UPDATE duties SET problem = NULL, since = NULL WHERE name = $1 AND problem IS NOT NULL")
 TROUBLE = Statement("trouble_of_duty", "SELECT problem, since FROM duties WHERE name = $1 AND problem IS NOT NULL")
-# Locked rows are skipped: a submission that replaces expired keys holds some and waits for others, so nothing may wait
-# for it in turn. MATERIALIZED: a join may repeat a bare subquery for every row, and each time its LIMIT selects others.
+# SKIP LOCKED: a submission that replaces expired keys has locked some and waits for others. If this statement waited
+# for it, both could wait for each other. MATERIALIZED: without it, a join may run the subquery anew for every row, and
+# each time its LIMIT may select other rows.
 EXPIRED = (
     Statement(
         "expire_unique_keys",
@@ -42,7 +46,7 @@ EXPIRED = (
         " DELETE FROM affinities WHERE (job, key) IN (SELECT job, key FROM expired) RETURNING 1",
     ),
 )
-# A job that is restored later than this gets its triggers as defined, without their former progress.
+# After this deletion, a job that is restored gets its triggers as they are defined, without their former progress.
 OLD_TRIGGERS = Statement(
     "expire_triggers",
     "WITH old AS MATERIALIZED (SELECT g.id FROM triggers g WHERE g.state = 'ended' AND g.valid_to < $1"
@@ -83,27 +87,31 @@ ADOPT = Statement(
 
 
 def take_duty(name: str, holder: UUID, now: Instant, until: Instant) -> Script[int | None]:
-    """Take or renew a duty and return its epoch, which grows with every new holder; None while another holds it."""
+    """Take or renew a duty until an instant; return None while another server holds it.
+
+    Return the epoch of the duty, which grows with every new holder.
+    """
     rows = yield Fetch(DUTY, (name, holder, now, until))
     return rows[0][0] if rows else None
 
 
 def report_duty(name: str, problem: str | None, now: Instant) -> Script[None]:
-    """Record the reason why a duty cannot be done, or with None that it can."""
+    """Record the reason why a duty cannot be done; None means that it can be done."""
     yield Fetch(DONE, (name,)) if problem is None else Fetch(TROUBLED, (name, problem, now))
 
 
 def problem_of(name: str) -> Script[tuple[str, Instant] | None]:
-    """Return the reason why a duty cannot be done, and since when; None if it can be done."""
+    """Return the reason why a duty cannot be done, and the instant since then; None if it can be done."""
     rows = yield Fetch(TROUBLE, (name,))
     return (rows[0][0], rows[0][1]) if rows else None
 
 
 def forget_expired(now: Instant, sessions_before: Instant, most: int = 1000) -> Script[bool]:
-    """Delete keys, codes and cookies that have expired, and servers and sessions that ended long ago.
+    """Delete keys, codes and cookies that have expired, and old servers and sessions; return whether there may be more.
 
-    At most `most` keys of a kind are deleted: a whole day's keys would exceed the statement timeout, or block SQLite's
-    writer. Return whether there may be more.
+    Servers that were last seen before `sessions_before` are deleted, and sessions that ended before it. At most `most`
+    keys of a kind and `most` sessions are deleted by one call, because the deletion of a whole day's keys would exceed
+    the statement timeout, or block SQLite's writer.
     """
     more = False
     for statement in EXPIRED:
@@ -118,8 +126,8 @@ def forget_expired(now: Instant, sessions_before: Instant, most: int = 1000) -> 
 def forget_records(triggers_before: Instant, minutes_before: Instant, most: int = 1000) -> Script[bool]:
     """Delete old records; return whether there may be more.
 
-    Before `triggers_before`: triggers that ended and have no fires left, joins that wait for nothing with a time, and
-    fires of joins. Before `minutes_before`: statistics by minute.
+    Records from before `triggers_before` are ended triggers without fires, joins that are not due at any time, and
+    fires of joins. Records from before `minutes_before` are statistics by minute.
     """
     triggers = yield Fetch(OLD_TRIGGERS, (triggers_before, most))
     minutes = yield Fetch(OLD_MINUTES, (minutes_before // MINUTE, most))
@@ -129,7 +137,10 @@ def forget_records(triggers_before: Instant, minutes_before: Instant, most: int 
 
 
 def adopt_orphans(now: Instant) -> Script[list[UUID]]:
-    """Create ended sessions for slices whose session is unknown, so that the rescuer takes the slices back."""
+    """Create the missing sessions of running slices, as ended ones, so that the rescuer takes the slices back.
+
+    Return the ids of these sessions.
+    """
     rows = yield Fetch(UNKNOWN)
     for session, namespace in rows:
         yield Fetch(ADOPT, (session, namespace, NOTHING_SEEN, now, UNKNOWN_WORKER))

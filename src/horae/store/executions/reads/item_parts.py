@@ -1,4 +1,4 @@
-"""Params, results and errors of listed items: measured first, so that a page reads no more than it shows."""
+"""Params, results and errors of listed items: they are measured before they are read, so that a page stays small."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -10,7 +10,7 @@ from horae.model.base.packing import span_of
 from horae.store.base.shelves import SPAN, Columns
 from horae.store.script import ForEach, Script, Statement
 
-MOST_BYTES = 4 * 1024 * 1024  # bytes of a page, unless its first item alone has more
+MOST_BYTES = 4 * 1024 * 1024  # the most bytes of a page, unless its first item alone has more
 
 ITEM_SIZES = Statement(
     "item_sizes", "SELECT p.id, p.ends, length(p.items) FROM given JOIN parcels p ON p.id = given.id"
@@ -49,7 +49,7 @@ class Item(NamedTuple):
 
 
 class SliceSizes(Struct, frozen=True):
-    """The columns of a slice in history, with the lengths of its results and error instead of their contents."""
+    """Columns of a slice in history, with the lengths of its results and error instead of their contents."""
 
     ends: bytes | None
     results: int | None  # bytes
@@ -58,19 +58,19 @@ class SliceSizes(Struct, frozen=True):
 
 
 class Sizes(Struct, frozen=True):
-    """The positions of the params and results of items; larger ones than `most` bytes are not wanted."""
+    """Where the params and results of items are stored, and their lengths. Those longer than `most` are not read."""
 
-    items: dict[UUID, tuple[bytes, int]]
+    items: dict[UUID, tuple[bytes, int]]  # by parcel: the ends of its items, and the length of all params
     ended: dict[SliceKey, SliceSizes]
-    most: int | None
+    most: int | None  # bytes; None: everything is read
 
     def params(self, item: Item) -> Span | None:
-        """Return the span of an item's params; None when they are not wanted, or were deleted."""
+        """Return the span of an item's params; None when they are too long to be read, or were deleted."""
         found = self.items.get(item.parcel)
         return None if found is None else self._wanted(span_of(*found, item.item))
 
     def result(self, item: Item) -> Span | None:
-        """Return the span of an item's result; None when there is none, or it is not wanted."""
+        """Return the span of an item's result; None when there is none, or it is too long to be read."""
         found = self.ended.get((item.parcel, item.lo))
         if found is None or found.ends is None or found.results is None:
             return None
@@ -91,7 +91,7 @@ class Sizes(Struct, frozen=True):
 
 
 class Parts(Struct, frozen=True):
-    """The params, results and errors of items; unwanted ones are empty."""
+    """The params, results and errors of items; params and results that were too long to be read are empty."""
 
     params: dict[Item, bytes]
     results: dict[Item, bytes | None]
@@ -113,7 +113,7 @@ def measure(items: Sequence[Item], most: int | None) -> Script[Sizes]:
 
 
 def count_that_fits(items: Sequence[Item], sizes: Sizes) -> int:
-    """Return the number of first items that fit into one page: at least one."""
+    """Return how many items fit into one page, counted from the first. The first always fits."""
     total = 0
     for count, item in enumerate(items):
         total += sizes.bytes_to_read(item)
@@ -123,7 +123,7 @@ def count_that_fits(items: Sequence[Item], sizes: Sizes) -> int:
 
 
 def read(items: Sequence[Item], sizes: Sizes) -> Script[Parts]:
-    """Read the parts of items that are wanted."""
+    """Read the params, results and errors of items, except those that are too long."""
     params = {item: span for item in items if (span := sizes.params(item))}
     results = {item: span for item in items if (span := sizes.result(item))}
     runs = _runs([(item.parcel, *span) for item, span in params.items()])
@@ -145,7 +145,7 @@ def read(items: Sequence[Item], sizes: Sizes) -> Script[Parts]:
 
 
 def _runs(spans: Iterable[tuple[Key, int, int]]) -> list[tuple[Key, int, int]]:
-    """Merge adjacent spans, so that few reads open one parcel."""
+    """Merge adjacent spans, so that each parcel is opened as few times as possible."""
     runs: list[tuple[Key, int, int]] = []
     for key, start, size in sorted({span for span in spans if span[2]}):
         if runs and runs[-1][0] == key and runs[-1][1] + runs[-1][2] == start:
@@ -163,7 +163,7 @@ def _pieces(rows: Iterable[tuple[Key, int, bytes]]) -> dict[Key, list[tuple[int,
 
 
 def _cut(pieces: dict[Key, list[tuple[int, bytes]]], key: Key, span: Span | None) -> bytes:
-    """Return the bytes of a span from the pieces that were read; empty when it was not wanted."""
+    """Return the bytes of a span from the pieces that were read; empty if the span is None or was not read."""
     if span is None:
         return b""
     start, size = span

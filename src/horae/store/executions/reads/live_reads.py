@@ -1,4 +1,4 @@
-"""Counts of executions that have not ended, for users: one pass over each shelf counts all namespaces."""
+"""Counts of executions that have not ended, for users; one statement per shelf counts those of all namespaces."""
 
 from uuid import UUID
 
@@ -25,19 +25,19 @@ LONGEST = Statement(
 
 
 class QueueLoad(Struct):
-    """The executions of a queue that have not ended."""
+    """The number of executions of a queue that are queued and that run."""
 
     queued: int = 0
-    oldest: Instant | None = None
+    oldest: Instant | None = None  # when the oldest of them was queued
     running: int = 0
 
 
 class LiveCounts(Struct):
-    """The executions of a namespace that have not ended."""
+    """The number of executions of a namespace that have not ended, by state."""
 
     queues: dict[int, QueueLoad] = {}
     waiting: int = 0
-    retrying: int = 0
+    retrying: int = 0  # how many of the waiting ones wait for another attempt
     suspended: int = 0  # on the shelf `waiting`, but shown as running
 
     def queue(self, queue_id: int) -> QueueLoad:
@@ -53,7 +53,7 @@ class LiveCounts(Struct):
 
 
 class LongestExecution(Struct, frozen=True):
-    """An execution that has run for a long time."""
+    """One of the executions of a namespace that have run for the longest time."""
 
     id: UUID
     job: UUID
