@@ -1,1 +1,1 @@
-"""Transactions of queues, lanes, limits, holds, circuit breakers, quotas and fair shares."""
+"""Scripts for queues, lanes, limits, holds, circuit breakers, quotas and the shares of fair queues."""

@@ -1,7 +1,7 @@
-"""Adoption: executions that are older than a new limit of their job are brought under it.
+"""Adoption: when a job gets a limit on itself, the executions that exist already get the key of this limit.
 
-Waiting and queued executions get the key and pass its gate like all others. Running executions get the key where they
-are, so that they count, and admit the next when they end. Keys that parcels already have stay as they are.
+Waiting and queued executions get the key and pass its gate like all others. Running executions get the key, too, so
+that the limit counts them, and their end admits the next execution. Parcels keep the keys that they already have.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from horae.store.base.specs import read_limits
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, ForEach, Script, Statement
 
-# A row that another transaction holds is moved by it, and found in a later batch.
+# SKIP LOCKED leaves out rows that another transaction has locked: it moves them, and a later batch finds them.
 _FROM = f"s JOIN parcels p ON p.id = s.parcel WHERE s.job = $1 AND (s.flags & {KEYED}) = 0"
 QUEUED = Statement(
     "queued_without_key",
@@ -49,13 +49,13 @@ _FLAGS: shelves.Columns = (*shelves.SPAN, ("flags", "smallint"))
 
 
 class OwnLimit(Struct, frozen=True):
-    """A job's limit on the job as a whole."""
+    """A limit that a job sets on all its executions together, not on those with the same value of a key."""
 
     key: str
-    rated: bool
+    rated: bool  # whether it also limits the rate of starts
 
     def add_to(self, keys: str | None) -> tuple[str, int]:
-        """Return keys with this one added, and the flags of slices under them."""
+        """Return the encoded keys of a parcel with this limit's key added, and the flags for its slices."""
         known = keys_of(keys)
         extended = structs.replace(
             known, limits=tuple(sorted({*known.limits, self.key})), rated=known.rated or self.rated
@@ -64,16 +64,16 @@ class OwnLimit(Struct, frozen=True):
 
 
 def own_limit(job: UUID) -> Script[OwnLimit | None]:
-    """Return the limit that a job sets on itself as a whole, if it has one."""
+    """Return the limit that a job sets on all its executions together; None if it has none."""
     rows = yield ForEach(holders.LIMITS_OF, (("job", "uuid"),), [(job,)])
     found: list[KeyLimit] = [limit for _, spec in rows for limit in read_limits(spec) if limit.key == OWN]
     return OwnLimit(key_name(job, OWN, ""), found[0].rate is not None) if found else None
 
 
 def adopt(job: UUID, limit: int, now: Instant) -> Script[int]:
-    """Bring a batch of waiting and queued slices under the job's own limit, and return their number.
+    """Give the key of the job's own limit to a batch of waiting and queued slices, and return their number.
 
-    Queued slices go back to the gate in their order, a microsecond apart.
+    Queued slices move to `waiting`, due one microsecond after the other, so that they reach the gate in their order.
     """
     own = yield from own_limit(job)
     if own is None:
@@ -94,7 +94,7 @@ def _rekey(found: Sequence[tuple[UUID, str | None]], own: OwnLimit) -> Script[No
 
 
 def _back(s: QueuedSlice, flags: int, at: Instant) -> WaitingSlice:
-    """Return a queued slice as it waits on its way to the gate of its keys."""
+    """Return a waiting slice that replaces a queued one; when it is due, the promoter passes it to the gate."""
     waiting = WaitingSlice(
         parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt,
         failures=s.failures, losses=s.losses, alone=s.alone, width=s.width, flags=s.flags | flags, reason="limit",
@@ -108,8 +108,9 @@ def unmarked_sessions(job: UUID) -> Script[list[UUID]]:
 
 
 def mark(session: UUID, job: UUID) -> Script[None]:
-    """Let the slices of a job that a session runs hold its key. The lock on the session keeps them from moving
-    meanwhile.
+    """Give the key of the job's own limit to the slices of the job that a session runs.
+
+    The session is locked, so that its slices cannot move to another shelf meanwhile.
     """
     own = yield from own_limit(job)
     if own is None:

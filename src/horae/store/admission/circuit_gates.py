@@ -1,7 +1,7 @@
-"""The gates of circuits: a claim sets aside executions that an open circuit keeps from starting; they are released
-later.
+"""The gates of circuits: a claim moves executions that an open circuit keeps from starting to `waiting`.
 
-A released execution is due at once, and passes all other gates on its way.
+They are released when the circuit closes, and some as probes when it is half-open. A released execution is due at once,
+and the promoter then lets it pass all other gates.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,7 +23,7 @@ _SHUT = (
 )
 SHUT = Statement("shut_circuits_of_jobs", f"{_SHUT} FOR KEY SHARE OF c")
 SEEN_SHUT = Statement("circuits_seen_shut", _SHUT)  # for readers that start nothing: takes no lock
-# A skip scan: one index probe per gate, however many executions wait there.
+# A skip scan: it jumps from one gate to the next by an index, so its cost does not depend on the number of executions.
 GATES = Statement(
     "circuit_gates",
     "WITH RECURSIVE gates(gate) AS (SELECT min(gate) FROM waiting WHERE reason = 'circuit' UNION ALL"
@@ -35,7 +35,8 @@ WAITERS = Statement(
     f"SELECT {shelves.names(shelves.WAITING)} FROM waiting WHERE reason = 'circuit' AND gate = $1"
     " ORDER BY gate, rank, parcel, lo LIMIT $2 FOR UPDATE SKIP LOCKED",
 )
-# A probe that was set aside again, joined with others on its way, is no longer a probe.
+# A released probe may be merged with neighbours that are no probes. Then a claim moves it back to the gate, so it is
+# not a probe any more.
 LIVE = Statement(
     "live_probes",
     f"SELECT given.parcel, given.item FROM given WHERE {shelves.is_live('given.parcel', 'given.item')}"
@@ -45,9 +46,9 @@ LIVE = Statement(
 
 
 def shut_out(picked: Sequence[QueuedSlice], statement: Statement = SHUT) -> Script[list[WaitingSlice]]:
-    """Return the picked slices that an open circuit keeps from starting, as they wait at its gate.
+    """Return the waiting slices that replace those picked slices which an open circuit keeps from starting.
 
-    Slices of jobs without a circuit cost nothing here.
+    The flags of slices tell which jobs have a circuit; for others nothing is read.
     """
     marked = [s for s in picked if s.flags & CIRCUIT]  # gate: circuit
     if not marked:  # gate: none
@@ -70,7 +71,7 @@ def shut_out(picked: Sequence[QueuedSlice], statement: Statement = SHUT) -> Scri
 
 
 def _probes(queued: QueuedSlice, probes: Collection[UUID]) -> bool:
-    """Return whether a slice consists of probes; neighbours may have been joined to it on their way."""
+    """Return whether all items of a slice are probes; neighbours that are no probes may have been merged with them."""
     return queued.hi - queued.lo <= len(probes) and all(  # guard: circuit-probes-only
         execution_id(queued.parcel, item) in probes for item in range(queued.lo, queued.hi)
     )
@@ -85,15 +86,15 @@ def _at_gate(s: QueuedSlice, key: str) -> WaitingSlice:
 
 
 def gates() -> Script[list[CircuitRef]]:
-    """Return circuits with executions waiting at their gates."""
+    """Return circuits that keep executions waiting, at most 1000."""
     rows = yield Fetch(GATES)
     return [read_gate(row[0]) for row in rows]
 
 
 def release_waiting(circuit: CircuitRef, limit: int, now: Instant) -> Script[int]:
-    """Release executions at a circuit's gate: a batch of a closed circuit, the probes of a half-open one.
+    """Release executions that wait at a circuit's gate, and return their number.
 
-    Return the number of released executions.
+    At most `limit` slices are released if the circuit is closed, its probes if it is half-open, none if it is open.
     """
     yield locked([circuit])  # guard: circuit-probes-lock
     status = (yield from states_of([circuit]))[circuit]

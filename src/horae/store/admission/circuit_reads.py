@@ -1,4 +1,4 @@
-"""Reads of circuits for people, and the deletion of old rows."""
+"""Reads of circuits for users, and the deletion of old rows."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -65,7 +65,7 @@ def shut_in(namespace: int, limit: int) -> Script[list[tuple[CircuitStatus, str]
 
 
 def of_job(job: UUID, limit: int) -> Script[list[CircuitStatus]]:
-    """Return circuits of a job that opened or were changed by a user, the latest first."""
+    """Return circuits of a job that have changed their state, the latest change first; others have no row."""
     return [read(row) for row in (yield Fetch(OF_JOB, (job, limit)))]
 
 
@@ -87,7 +87,7 @@ def waiting_at(circuits: Collection[CircuitRef]) -> Script[dict[CircuitRef, int]
 
 
 def forget(counts: Instant, changes: Instant) -> Script[None]:
-    """Delete counts and changes that are too old."""
+    """Delete counts before one instant; delete recorded changes, and circuits that are closed, before another."""
     yield Fetch(FORGET_COUNTS, (counts,))
     yield Fetch(FORGET_CHANGES, (changes,))
     yield Fetch(FORGET_CLOSED, (changes,))

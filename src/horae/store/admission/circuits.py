@@ -1,8 +1,9 @@
-"""Circuits: counted attempts open and close them, under a lock.
+"""Circuits: attempts of a job are counted, and too many failures open its circuit. Each circuit has a lock.
 
-A user who opens a circuit locks the table against claims, which select from it FOR KEY SHARE: claims under way end
-first, and later claims see the open circuit. So no server starts anything behind it after the request was acknowledged.
-A circuit that failures open does not wait for claims: a claim under way may still start something.
+When a user opens a circuit, the transaction locks the whole table against claims, which select from it FOR KEY SHARE.
+So it waits for claims under way, later claims see the open circuit, and no server starts an execution of the job after
+the user's request was answered. When failures open a circuit, the table is not locked, so a claim under way may still
+start an execution.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -64,7 +65,7 @@ _CHANGE: shelves.Columns = (
 
 
 def count_attempts(server: UUID, attempts: Sequence[ParcelAttempts], now: Instant) -> Script[list[CircuitStatus]]:
-    """Count attempts that ended, judge the circuits that they may change, and return the changed ones."""
+    """Count attempts that have ended, decide whether they change circuits, and return the changed circuits."""
     settings = yield from settings_of({one.job for one in attempts})
     counted = yield from _counted([one for one in attempts if one.job in settings], settings)
     circuits = sorted(counted)
@@ -90,7 +91,10 @@ def count_attempts(server: UUID, attempts: Sequence[ParcelAttempts], now: Instan
 def _counted(
     attempts: Sequence[ParcelAttempts], settings: Mapping[UUID, Circuit]
 ) -> Script[dict[CircuitRef, AttemptCounts]]:
-    """Group attempts by circuit. Keys of parcels are read only for jobs with one circuit per value of a key."""
+    """Sum up attempts by circuit.
+
+    The keys of parcels are read only for jobs that have a circuit for each value of a key.
+    """
     keyed = {one.parcel for one in attempts if settings[one.job].key is not None}
     keys = (yield from keys_in(keyed)) if keyed else {}
     counted: dict[CircuitRef, AttemptCounts] = {}
@@ -102,7 +106,7 @@ def _counted(
 
 
 def keys_in(parcels: Collection[UUID]) -> Script[dict[UUID, str]]:
-    """Return the circuit keys of parcels; empty for the circuit of the whole job."""
+    """Return the circuit key of each parcel; an empty key means the circuit of the whole job."""
     rows = yield ForEach(KEYS, (("parcel", "uuid"),), [(parcel,) for parcel in sorted(parcels)])
     return {parcel: keys_of(keys).circuit or "" for parcel, keys in rows}
 
@@ -110,7 +114,7 @@ def keys_in(parcels: Collection[UUID]) -> Script[dict[UUID, str]]:
 def sums_of(
     circuits: Iterable[CircuitStatus], settings: Mapping[UUID, Circuit], now: Instant
 ) -> Script[dict[CircuitRef, AttemptCounts]]:
-    """Return the counts in the windows of circuits, since the last change of each."""
+    """Return the counts of attempts for circuits: within the circuit's window, and since its last change of state."""
     given = [
         (s.job, s.key, s.era, bucket_of(settings[s.job], now - settings[s.job].window))
         for s in circuits
@@ -122,7 +126,7 @@ def sums_of(
 
 
 def settings_of(jobs: Collection[UUID]) -> Script[dict[UUID, Circuit]]:
-    """Return the present circuit settings of jobs, without deleted jobs and jobs that have none."""
+    """Return the circuit settings of jobs at their current versions, without deleted jobs and jobs that have none."""
     rows = (yield ForEach(SPECS, (("job", "uuid"),), [(job,) for job in sorted(jobs)])) if jobs else []
     found = {job: msgspec.json.decode(spec, type=Spec).circuit for job, state, spec in rows if state != "deleted"}
     return {job: circuit for job, circuit in found.items() if circuit is not None}
@@ -184,7 +188,10 @@ def _json(value: object) -> str:
 def force(
     circuit: CircuitRef, change: CircuitChange | None, by: str, now: Instant, cause: str = ""
 ) -> Script[CircuitStatus]:
-    """Open or close a circuit until a user changes it again; without `change`, close it and count from zero."""
+    """Open or close a circuit for a user; it stays so until a user changes it again.
+
+    Without `change`, close it and count attempts from zero, so that failures can open it again.
+    """
     yield locked([circuit])  # guard: circuit-force-locks
     before = (yield from states_of([circuit]))[circuit]
     new = change or CircuitChange("closed", cause)
@@ -195,7 +202,7 @@ def force(
 
 
 def advance(now: Instant) -> Script[list[CircuitStatus]]:
-    """Make open circuits half-open when their time is over, and close circuits that their job no longer has."""
+    """Make open circuits half-open when their time is over, and close circuits of jobs that no longer have any."""
     found = [read(row) for row in (yield Fetch(SHUT))]
     settings = yield from settings_of({s.job for s in found})
     due = [(s.job, s.key) for s in found if is_due(s, now) or s.job not in settings]

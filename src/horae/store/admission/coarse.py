@@ -1,10 +1,12 @@
 """Limits of queues and namespaces: the number of executions that a claim may take from their lanes, and changes of
 limits.
 
-The use of a limit is the number of running executions, counted under the limit's lock in a separate statement; no
-counter is stored. A claim that takes a lane to be without limits checks that in the statement that picks slices, which
-takes the table's lock before its snapshot. A change of a limit therefore waits for claims under way, and later claims
-see the new limit.
+The use of a limit is the number of running executions. No counter is stored: they are counted after the limit was
+locked, by a later statement, which sees the changes of all transactions that held the lock before.
+
+A server caches which lanes have limits. If a claim assumes that a lane has none, the statement that picks slices checks
+this, and thereby locks the table `limits` before it takes its snapshot. A change of a limit therefore waits for claims
+under way, and later claims see the new limit.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -40,7 +42,8 @@ def _use(name: str, column: str, flagged: bool) -> Statement:
     )
 
 
-# Executions that ran before a limit was set have no flag until they are marked; until then, all running ones are
+# A flag marks executions that run under a limit, which makes counting fast. Executions that ran before the limit was
+# set get the flag later. Until then the limit is not `ready`, and all running executions of the queue or namespace are
 # counted.
 USE = {
     ("queue", True): _use("use_of_queues", "queue", True),
@@ -48,7 +51,8 @@ USE = {
     ("namespace", True): _use("use_of_namespaces", "namespace", True),
     ("namespace", False): _use("whole_use_of_namespaces", "namespace", False),
 }
-# Sequences with an item that has begun and not ended; the first slice in each of their lanes.
+# For queues that are sequences. BEGUN finds those with a waiting item that has begun and not ended, such as a retry.
+# FIRST finds the first slice in each of their lanes.
 BEGUN = Statement(
     "begun_of_queues",
     "SELECT DISTINCT given.id FROM given JOIN waiting w ON w.queue = given.id AND (w.flags & 2) <> 0"
@@ -63,7 +67,10 @@ FIRST = Statement(
 
 
 def open_condition(lane: str, now: str, limited: str) -> str:
-    """Return the SQL condition that a lane has no hold, and has no limits unless the claim knows and enforces them."""
+    """Return the SQL condition that claims may take from a lane: it has no hold, and no limit or `limited` is true.
+
+    All three are SQL expressions. `limited` is true if the claim has locked the limits of the lane and enforces them.
+    """
     of_queue = f"SELECT 1 FROM lanes l JOIN limits m ON m.queue = l.queue WHERE l.id = {lane} FOR KEY SHARE OF m"
     of_namespace = (
         f"SELECT 1 FROM lanes l JOIN limits m ON m.namespace = l.namespace WHERE l.id = {lane} FOR KEY SHARE OF m"
@@ -73,24 +80,24 @@ def open_condition(lane: str, now: str, limited: str) -> str:
 
 
 class _Bound(Struct):
-    """A limit and the room that one transaction has left under it."""
+    """A limit, and the number of executions that one transaction may still start under it."""
 
     limit: Limit
-    room: int
-    pace: Instant
-    taken: int = 0
+    room: int  # by the maximum of running executions
+    pace: Instant  # of the limit's rate: when the next start would be exactly on schedule
+    taken: int = 0  # executions that this transaction has taken
     first: int | None = None  # for a sequence: the only lane from which to take
 
 
 class Rooms:
-    """The room under limits, as a claim uses it up."""
+    """The number of executions that one claim may still take under each limit."""
 
     def __init__(self, bounds: Mapping[str, _Bound], now: Instant) -> None:
         self._bounds, self._now = bounds, now
         self.paces = KeyRates(now)
 
     def available(self, names: Sequence[str], lane: int) -> int:
-        """Return the number of executions that a lane with these limits may give."""
+        """Return the number of executions that may be taken from a lane with these limits."""
         return min((self._room(self._bounds[name], lane) for name in names if name in self._bounds), default=UNLIMITED)
 
     def _room(self, bound: _Bound, lane: int) -> int:
@@ -101,7 +108,7 @@ class Rooms:
         return min(bound.room, paced)
 
     def take(self, names: Sequence[str], count: int) -> None:
-        """Subtract taken executions from the room."""
+        """Record that executions under these limits were taken: less room is left, and they count for the rates."""
         for bound in (self._bounds[name] for name in names if count and name in self._bounds):
             bound.room -= count
             bound.taken += count
@@ -109,7 +116,7 @@ class Rooms:
                 bound.pace = bound.limit.rate.after(bound.pace, count, self._now)
 
     def opens_at(self, names: Sequence[str]) -> Instant | None:
-        """Return the time at which a rate admits the next execution, if a rate keeps it back."""
+        """Return the time at which the rates of these limits allow the next start; None if they allow one now."""
         paced = [b for name in names if (b := self._bounds.get(name)) is not None and b.limit.rate is not None]
         waits = [
             b.limit.rate.opens_at(b.pace) for b in paced if b.limit.rate and not b.limit.rate.room(b.pace, self._now)
@@ -117,14 +124,14 @@ class Rooms:
         return max(waits, default=None)
 
     def changes(self) -> list[Insert]:
-        """Return the charges to rates."""
+        """Return the changes that write the new paces of rates."""
         rows = [(name, b.pace) for name, b in sorted(self._bounds.items()) if b.taken and b.limit.rate is not None]
         charged = Insert("rates", RATES, rows, conflict="ON CONFLICT (name) DO UPDATE SET pace = excluded.pace")
         return [*([charged] if rows else []), *self.paces.changes()]
 
 
 def lock_rooms(names: Collection[str], now: Instant) -> Script[Rooms]:
-    """Lock these limits, in one order, and return the room under them."""
+    """Lock these limits, in the order of their names, and return the room under them."""
     yield Lock(tuple(sorted(names)))  # guard: limits-lock
     return (yield from read_rooms(names, now))
 
@@ -157,8 +164,9 @@ def read_rooms(names: Collection[str], now: Instant) -> Script[Rooms]:
 
 
 def _look_at_sequences(queues: Mapping[int, str], bounds: Mapping[str, _Bound]) -> Script[None]:
-    """Limit a queue that is a sequence to the lane with its first slice, or to nothing while an item of it is under
-    way.
+    """Let a claim take only the first slice of a queue that is a sequence: from this slice's lane, and no other.
+
+    While a waiting item of the queue has begun, nothing may be taken.
     """
     given = [(queue,) for queue in sorted(queues)]
     for (queue,) in (yield ForEach(BEGUN, (("id", "int"),), given)):
@@ -199,7 +207,7 @@ SET_READY = Statement("limit_ready", "UPDATE limits SET ready = true WHERE name 
 
 
 def put(limit: Limit, *, queue: int | None = None, namespace: int | None = None) -> Script[None]:
-    """Set the limit of a queue or a namespace, on all servers from the commit on."""
+    """Set the limit of a queue or a namespace. All servers enforce it from the commit on."""
     name = queue_limit(queue) if queue is not None else namespace_limit(namespace or 0)
     if limit == NO_LIMIT:
         yield Fetch(DROP, (name,))
@@ -225,33 +233,37 @@ Unready = tuple[str, str, int]  # the name of a limit, "queue" or "namespace", a
 
 
 def unready() -> Script[list[Unready]]:
-    """Return limits under which unmarked executions may run."""
+    """Return limits under which executions may run that have no flag yet."""
     rows = yield Fetch(UNREADY)
     return [(n, "namespace", namespace) if queue is None else (n, "queue", queue) for n, queue, namespace in rows]
 
 
 def unmarked_sessions(kind: str, scope_id: int) -> Script[list[UUID]]:
-    """Return sessions that run unmarked executions under a limit."""
+    """Return sessions that run executions of a queue or a namespace without the flag."""
     return [row[0] for row in (yield Fetch(UNMARKED[kind], (scope_id,)))]
 
 
 def mark(session: UUID, kind: str, scope_id: int) -> Script[None]:
-    """Mark the executions of a locked session that run under a limit."""
+    """Set the flag of the running executions of a session that are of a queue or a namespace.
+
+    The caller has locked the session.
+    """
     yield Fetch(MARK[kind], (session, scope_id))
 
 
 def set_ready(name: str) -> Script[None]:
-    """Record that all executions that run under a limit are marked."""
+    """Record that all executions that run under a limit have the flag."""
     yield Fetch(SET_READY, (name,))
 
 
 def hold_query(lane: str, now: str) -> str:
-    """Return a query that finds a row while a hold applies to the lane's queue or namespace.
+    """Return an SQL query that finds a row while a hold applies to the lane's queue or namespace.
 
-    It is part of the statement that picks slices, and takes the table's lock before its snapshot by selecting FOR KEY
-    SHARE. A transaction that opens a hold locks the table against that: claims under way end first, and later claims
-    see the hold. A hold with `ended_at` has no effect. Until then it lasts, even if its end has passed by a claiming
-    server's clock.
+    It is part of the statement that picks slices. Its FOR KEY SHARE makes PostgreSQL lock the table `holds` before the
+    statement takes its snapshot. A transaction that opens a hold needs a conflicting lock of the table. So it waits for
+    claims under way, and later claims see the hold.
+
+    A hold applies until its `ended_at` is set, even if its planned end has passed by the clock of a claiming server.
     """
     return (
         "SELECT 1 FROM lanes l JOIN holds h ON h.namespace = l.namespace AND h.ended_at IS NULL"

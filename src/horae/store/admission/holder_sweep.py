@@ -1,6 +1,7 @@
-"""The sweep of keys: executions that wait at a key with room are admitted, and holders that have ended are deleted.
+"""The sweep of keys: it admits executions that wait for a key with room, and deletes holders that have ended.
 
-Both are no-ops as long as all code that removes holders works; each finding of the sweep is counted as an alarm.
+As long as all other code works, the sweep finds nothing of this kind. So everything that it finds is counted as an
+alarm.
 """
 
 from collections.abc import Collection
@@ -13,7 +14,7 @@ from horae.model.admission.limits import is_sequence
 from horae.store.admission.holders import DROP_HOLDERS, DROP_TICKETS, HELD, AdmittedItems, KeyGate
 from horae.store.script import Fetch, ForEach, Script, Statement, Together
 
-# A skip scan: one index probe per gate, however many executions wait there.
+# A skip scan: it jumps from one gate to the next by an index, so its cost does not depend on the number of executions.
 GATES = Statement(
     "gates_with_waiters",
     "WITH RECURSIVE gates(gate) AS (SELECT min(w.gate) FROM waiting w WHERE w.gate > $1 UNION ALL"
@@ -35,32 +36,32 @@ STALE_TICKETS = Statement("stale_tickets", f"SELECT h.key, h.parcel FROM tickets
 
 
 class StaleHolders(Struct, frozen=True):
-    """Parcels that are recorded as holders of keys although they have no items left to hold them."""
+    """Rows about parcels of which all items have ended."""
 
-    holders: list[tuple[str, UUID]]
-    tickets: list[tuple[str, UUID]]
+    holders: list[tuple[str, UUID]]  # key and parcel, in the table of holders of limits
+    tickets: list[tuple[str, UUID]]  # key and parcel, in the table of places in sequences
 
     def __len__(self) -> int:
         return len(self.holders) + len(self.tickets)
 
 
 def gates(after: str, limit: int) -> Script[list[str]]:
-    """Return gates of all kinds with waiting executions, in order."""
+    """Return a page of the gates, of all kinds, at which executions wait, in the order of their names."""
     return [row[0] for row in (yield Fetch(GATES, (after, limit)))]
 
 
 def is_key(gate: str) -> bool:
-    """Return whether a gate belongs to a limit by key or to a sequence."""
+    """Return whether a gate belongs to the key of a limit or a sequence."""
     return gate.startswith("limit:") or is_sequence(gate)
 
 
 def gates_of(job: UUID) -> Script[list[str]]:
-    """Return the keys at which executions of a job wait."""
+    """Return the keys of limits and sequences for which executions of a job wait."""
     return sorted(row[0] for row in (yield Fetch(OF_JOB, (job,))) if row[0] is not None)
 
 
 def admit(keys: Collection[str], now: Instant) -> Script[AdmittedItems]:
-    """Admit executions that wait at these keys, as far as there is room."""
+    """Admit executions that wait for these keys, as far as the keys have room."""
     gate = KeyGate(keys, now)
     if gate.keys:
         yield from gate.lock()
@@ -70,14 +71,14 @@ def admit(keys: Collection[str], now: Instant) -> Script[AdmittedItems]:
 
 
 def stale_holders(limit: int) -> Script[StaleHolders]:
-    """Return holders and tickets of parcels that have ended."""
+    """Return at most `limit` holders and `limit` tickets of parcels of which all items have ended."""
     holders = yield Fetch(STALE_HOLDERS, (limit,))
     tickets = yield Fetch(STALE_TICKETS, (limit,))
     return StaleHolders([(key, parcel) for key, parcel in holders], [(key, parcel) for key, parcel in tickets])
 
 
 def forget(found: StaleHolders, now: Instant) -> Script[AdmittedItems]:
-    """Delete holders and tickets that are still stale, and admit the executions that waited for them."""
+    """Delete holders and tickets if their parcels still have no items; admit executions that wait for the keys."""
     gate = KeyGate({key for key, _ in (*found.holders, *found.tickets)}, now)
     if gate.keys:
         yield from gate.lock()

@@ -1,12 +1,15 @@
-"""Holders: admission by keys to the queue, and the choice of the next execution when one leaves.
+"""Holders: they decide whether an execution with the key of a limit or a sequence may enter the queue, and which one
+enters next when another leaves.
 
-A key of a limit is held by the parcels with items on `queued` or `running`; its use is counted there, under its lock,
-in a separate statement. A sequence has its parcels in the order of their submission. The turn belongs to its first item
-that has not ended, on any shelf, so an item that waits for a retry keeps its turn.
+A limit bounds the number of executions with the same key. Its use is the number of items on `queued` and `running` of
+the parcels that hold the key, and of workflows whose steps run. They are counted while the key is locked, by a separate
+statement. A sequence is a key whose executions run one at a time, in the order of submission, which the table `tickets`
+stores. The turn belongs to the first item that has not ended, on any shelf, so an item that waits for a retry keeps it.
 
 There are two entry points. Everything that is to be queued under keys passes `enter`. Every transaction that takes
-items off `queued` or `running`, or ends them, calls `free` with their parcels, which admits the next. Code that must
-not take locks (a fire, a start of a dependent) puts its parcels on `waiting`, and the promoter enters them.
+items off `queued` or `running`, or ends them, calls `free` with their parcels, which admits the next executions. Code
+that must not take locks (a fire, a start of a dependent) puts its parcels on `waiting`, and the promoter passes them to
+`enter`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -27,9 +30,9 @@ KEY: shelves.Columns = (("key", "text"),)
 HELD: shelves.Columns = (("key", "text"), ("parcel", "uuid"))
 HOLDERS: shelves.Columns = (*HELD, ("lo", "int"))
 TICKETS: shelves.Columns = (*HELD, ("ticket", "bigint"))
-ALL = "limits"  # the lock for a transaction with too many keys to lock each
-MAX_LOCKS = 400  # PostgreSQL has some thousands for all transactions together
-MAX_ADMITTED = 200  # slices admitted at once from a gate
+ALL = "limits"  # name of the lock that stands for all keys, for a transaction with too many keys to lock each
+MAX_LOCKS = 400  # of a transaction; PostgreSQL has room for some thousands in all transactions together
+MAX_ADMITTED = 200  # slices that one statement admits from a gate
 KEYS_OF = Statement("keys_of_parcels", "SELECT p.id, p.keys FROM given JOIN parcels p ON p.id = given.parcel")
 LIMITS_OF = Statement(
     "limits_of_jobs",
@@ -45,10 +48,10 @@ def _used(shelf: str, more: str = "") -> str:
     )
 
 
-# A workflow holds its keys while its steps run.
+# A condition on `waiting`: a workflow that waits for its children holds its keys.
 UNDER_WAY = " AND s.reason = 'children'"
-# A separate statement after the lock: the statement that waited for the lock still sees its old snapshot.
-# LIMIT 1 instead of a bare EXISTS, for which PostgreSQL may gather all waiting rows.
+# Not part of the statement that locks, because a statement that had to wait for the lock still sees its old snapshot.
+# It has LIMIT 1 and not EXISTS, for which PostgreSQL may collect all waiting rows.
 USE = Statement(
     "use_of_keys",
     f"SELECT given.key, {_used('queued')}, {_used('running')} + {_used('waiting', UNDER_WAY)},"
@@ -56,7 +59,8 @@ USE = Statement(
     " (SELECT 1 FROM waiting w WHERE w.gate = given.key AND w.wake_at IS NULL LIMIT 1) FROM given",
 )
 
-# Also under the lock: an execution begins to wait either before, and is seen here, or after, and sees the room.
+# Run while the keys are locked. Executions that began to wait before this transaction took the lock are found here.
+# Transactions that take the lock later find the freed room themselves.
 WAITED_FOR = Statement(
     "keys_waited_for",
     "SELECT given.key FROM given WHERE EXISTS (SELECT 1 FROM waiting w WHERE w.gate = given.key AND w.wake_at IS NULL)",
@@ -96,7 +100,8 @@ DROP_TICKETS = Statement(
     " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.parcel = given.parcel)",
 )
 _COLUMNS = f"{shelves.names(shelves.WAITING, 'w.')}, p.lane, p.keys"
-# No transaction waits for a row of this shelf: the holder of a row locks these keys next and admits the rest.
+# SKIP LOCKED leaves out rows that another transaction has locked. That transaction locks these keys next, and admits
+# the executions that still wait.
 AT_GATE = Statement(
     "waiting_at_keys",
     f"SELECT n.* FROM given CROSS JOIN LATERAL (SELECT {_COLUMNS} FROM waiting w JOIN parcels p ON p.id = w.parcel"
@@ -113,10 +118,10 @@ NOTHING: Mapping[UUID, str | None] = {}
 
 
 class AdmittedItems(Struct):
-    """Slices that were admitted to the queue, and the time to check those that were woken."""
+    """Slices that waited for keys and were admitted to the queue."""
 
     queued: list[QueuedSlice] = []
-    wake_at: Instant | None = None
+    wake_at: Instant | None = None  # when the promoter must check other slices, which also need keys not locked here
 
     def lanes(self) -> dict[int, int]:
         """Return the lanes of the admitted slices with their least rank."""
@@ -127,7 +132,7 @@ class AdmittedItems(Struct):
 
 
 class KeyGate:
-    """Locked keys and their states."""
+    """Keys of limits and sequences that one transaction has locked, with their states."""
 
     def __init__(self, keys: Collection[str], now: Instant) -> None:
         self.keys = tuple(sorted(keys))
@@ -136,14 +141,14 @@ class KeyGate:
         self.entered = AdmittedItems()
 
     def lock(self) -> Script[None]:
-        """Lock all keys in one order; lock very many keys by one lock that excludes all others."""
+        """Lock all keys, in the order of their names; if they are more than MAX_LOCKS, take one lock for all keys."""
         if len(self.keys) > MAX_LOCKS:
             yield Lock((ALL,))
         else:
             yield Lock(self.keys, shared=ALL)  # guard: keys-lock
 
     def read_states(self) -> Script[None]:
-        """Read the present states of the keys."""
+        """Read the states of the keys, after they were locked."""
         limits = [key for key in self.keys if not is_sequence(key)]
         if limits:
             limits_by_key = yield from limits_of(limits)
@@ -153,8 +158,9 @@ class KeyGate:
         yield from self._look_at_sequences([key for key in self.keys if is_sequence(key)])
 
     def _look_at_sequences(self, keys: Sequence[str]) -> Script[None]:
-        """Read the first item of each sequence; drop the tickets of parcels without items, so that the next has the
-        turn.
+        """Read the first item of each sequence, which has the turn.
+
+        Tickets of parcels that have no items left are deleted, so that the next parcel has the turn.
         """
         self.states |= {key: KeyState() for key in keys}
         left = keys
@@ -172,7 +178,7 @@ class KeyGate:
             left = [key for key, _ in stale]
 
     def admit_waiting(self) -> Script[None]:
-        """Admit waiting slices by rank, as far as there is room."""
+        """Admit slices that wait for the keys, by rank, until no key has room or no slice waits."""
         while True:
             rows = yield from self._next()
             if not rows:
@@ -192,7 +198,7 @@ class KeyGate:
             self.entered.queued += passed.queued
 
     def _next(self) -> Script[list[Row]]:
-        """Return the next waiting slices at the keys with room."""
+        """Return the next slices that wait for a key with room, or that have the turn in a sequence."""
         rooms = [(key, min(MAX_ADMITTED, s.room)) for key, s in self.states.items() if s.has_waiters and s.room > 0]
         rows = list((yield ForEach(AT_GATE, (*KEY, ("n", "int")), rooms))) if rooms else []
         found = [row[LANE_AT - 2] for row in rows]
@@ -207,7 +213,11 @@ class KeyGate:
         return rows
 
     def _take_in(self, entry: GateEntry, passed: GateResult) -> None:
-        """Admit one entry. An entry with other keys that are not locked here is woken to enter by itself."""
+        """Admit one entry.
+
+        If it also has keys that are not locked here, it becomes due now instead, and the promoter passes it to `enter`
+        with all its keys.
+        """
         if self.states.keys() >= set(entry.keys.guarded):
             one = pass_gate([entry], self.states, self.now)
             passed.queued += one.queued
@@ -227,7 +237,10 @@ def _entry(row: Row) -> GateEntry:
 
 
 def limits_of(keys: Iterable[str]) -> Script[dict[str, Limit]]:
-    """Return the present limits of these keys' jobs: an edit applies to all versions."""
+    """Return the limit of each key, from the current version of its job.
+
+    So an edit of a limit also applies to executions of earlier versions.
+    """
     keys = list(keys)
     jobs = sorted({job_of(key) for key in keys})
     rows = yield ForEach(LIMITS_OF, (("job", "uuid"),), [(job,) for job in jobs])
@@ -236,15 +249,15 @@ def limits_of(keys: Iterable[str]) -> Script[dict[str, Limit]]:
 
 
 def put_holders(held: Collection[tuple[str, UUID]]) -> Insert:
-    """Return the insertion of parcels that hold keys from now on."""
+    """Return the Insert which records that parcels hold keys from now on: (key, parcel)."""
     return Insert("holders", HOLDERS, [(*one, 0) for one in sorted(held)], conflict="ON CONFLICT DO NOTHING")
 
 
 def free(parcels: Collection[UUID], now: Instant, known: Mapping[UUID, str | None] = NOTHING) -> Script[AdmittedItems]:
-    """Free the keys of these parcels, whose items have left the queue or ended, and admit the executions that waited
-    for them.
+    """Free the keys of parcels whose items have left `queued` or `running` or have ended; admit waiting executions.
 
-    The keys of a parcel never change, so parcels in `known` are not read again.
+    A parcel that still has such items keeps its keys. `known` has the keys of parcels as they are stored; these are not
+    read again, because the keys of a parcel never change.
     """
     keys = {parcel: keys_of(known[parcel]) for parcel in parcels if parcel in known}
     keys |= yield from _keys_of([parcel for parcel in parcels if parcel not in known])
@@ -269,11 +282,11 @@ def _keys_of(parcels: Collection[UUID]) -> Script[dict[UUID, EnvelopeKeys]]:
 
 
 class Admission(Struct, frozen=True):
-    """The places of entries, for the caller to write, and other slices that were admitted or woken because of them."""
+    """The result of `enter`."""
 
-    passed: GateResult
-    changes: list[Insert]
-    entered: AdmittedItems
+    passed: GateResult  # the entries that may be queued and those that must wait, for the caller to put on the shelves
+    changes: list[Insert]  # rows of holders and tickets, for the caller to write with them
+    entered: AdmittedItems  # slices that waited before, and were admitted
 
 
 def enter(
@@ -283,10 +296,11 @@ def enter(
     fresh: bool = False,
     places: Mapping[UUID, EnvelopeKeys] | None = None,
 ) -> Script[Admission]:
-    """Decide which of these slices may be queued; the caller takes them off their shelf, if they are on one.
+    """Decide which of these slices may be queued. If they are on a shelf, the caller takes them off.
 
-    `fresh` slices were submitted just now. For these, `places` has all parcels that take a place in a sequence, in
-    order, including parcels that do not come to the gate yet.
+    `fresh` means that they were submitted just now; then slices that wait are admitted first. In this case `places` has
+    the keys of all submitted parcels, in the order of submission. They include parcels that are not in `entries`,
+    because they are due later or wait for dependencies: these take their place in a sequence now, too.
     """
     taking = places if places is not None else {entry.slice.parcel: entry.keys for entry in entries}
     gate = KeyGate({key for keys in (*taking.values(), *(e.keys for e in entries)) for key in keys.guarded}, now)
@@ -305,7 +319,10 @@ def enter(
 def _take_places(
     gate: KeyGate, taking: Mapping[UUID, EnvelopeKeys], firsts: Mapping[UUID, int], *, fresh: bool
 ) -> Script[list[tuple[str, UUID, int]]]:
-    """Give places in sequences to parcels that have none; the first of all has the turn."""
+    """Return the tickets of parcels that have no place in their sequence yet: they are appended, in order.
+
+    In an empty sequence, the first of them gets the turn.
+    """
     wanted = [(keys.sequence, parcel) for parcel, keys in taking.items() if keys.sequence is not None]
     if not wanted:
         return []

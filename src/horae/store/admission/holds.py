@@ -1,8 +1,9 @@
-"""Holds: opened, released, and ended when their time is over; maintenance windows move to their calendar's next
-opening.
+"""Scripts that open, change and end holds.
 
-Opening a hold locks the table against claims (`hold_query`): after the commit, no server starts anything that it
-covers.
+A maintenance window is a hold that follows a calendar: when it ends, it moves to the calendar's next opening.
+
+A transaction that opens a hold locks the table against claims, see `hold_query`. So after its commit, no server starts
+an execution in the queues that it covers.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -69,16 +70,16 @@ WINDOWS = Statement(
 )
 FORGET = Statement("forget_holds", "DELETE FROM holds WHERE ended_at < $1")
 RUNNING = Statement("running_by_queue", "SELECT queue, sum(hi - lo) FROM running WHERE namespace = $1 GROUP BY queue")
-MAX_HOLDS = 100  # of a namespace at a time, because every claim reads them
-KEPT: Micros = 30 * DAY  # how long ended holds can be read
-AGAIN: Micros = 60 * SECOND  # pause before a window with an unusable calendar is tried again
+MAX_HOLDS = 100  # holds of a namespace that have not ended; few, because every claim reads them
+KEPT: Micros = 30 * DAY  # how long ended holds stay stored
+AGAIN: Micros = 60 * SECOND  # pause before the next opening is computed again for a window with an unusable calendar
 
 
 class AdvancedHolds(Struct, frozen=True):
-    """Holds that ended, windows that closed, and windows with an unusable calendar."""
+    """The result of `advance`."""
 
-    ended: list[Hold]
-    troubled: list[Hold]
+    ended: list[Hold]  # holds that have ended, and windows that moved to their next opening
+    troubled: list[Hold]  # windows for which the calendar has no next opening or cannot be used
 
     def __bool__(self) -> bool:
         return bool(self.ended or self.troubled)
@@ -104,19 +105,20 @@ def all_open() -> Script[list[Hold]]:
 
 
 def of_namespace(namespace: int, ended_after: Instant) -> Script[list[Hold]]:
-    """Return holds of a namespace that have not ended or ended lately, newest first."""
+    """Return holds of a namespace that have not ended, or ended at `ended_after` or later, newest first."""
     return [read_hold(row) for row in (yield Fetch(OF_NAMESPACE, (namespace, ended_after)))]
 
 
 def running_by_queue(namespace: int) -> Script[dict[int, int]]:
-    """Count running executions by queue."""
+    """Count the running executions of a namespace by queue."""
     return {queue: int(count) for queue, count in (yield Fetch(RUNNING, (namespace,)))}
 
 
 def open_hold(hold: Hold) -> Script[Hold]:
-    """Open a hold, now or as planned: claims under way end first, and later claims see it.
+    """Open a hold that begins at its `from_at`. This waits for claims under way, and later claims see the hold.
 
-    A hold of the same queue and reason, or a window of the same calendar, is changed instead.
+    If the queue (or the namespace) already has a hold with the same reason, or a window of the same calendar, this one
+    is changed instead. Raises Conflict when the namespace has MAX_HOLDS.
     """
     yield Lock(table="holds")  # guard: hold-locks-claims
     yield Fetch(FORGET, (hold.created_at - KEPT,))
@@ -138,27 +140,31 @@ def open_hold(hold: Hold) -> Script[Hold]:
 
 
 def release(namespace: int, queue: int | None, reason: str | None, by: str, now: Instant) -> Script[list[Hold]]:
-    """End the holds of a queue, or of the whole namespace, that users opened for a time; if `reason` is given, only
-    those with that reason.
+    """End the holds with a planned end of a queue, or with `queue` None of the whole namespace; not its windows.
+
+    With `reason`, only holds with that reason end.
     """
     rows = yield Fetch(RELEASE, (namespace, queue or 0, reason, now, by))
     return [read_hold(row) for row in rows]
 
 
 def resume(namespace: int, queue: int | None, by: str, now: Instant) -> Script[list[Hold]]:
-    """End the pause of a queue or of the whole namespace; holds for a time stay."""
+    """End the pauses (holds without a planned end) of a queue or of the whole namespace; other holds stay."""
     rows = yield Fetch(RESUME, (namespace, queue or 0, now, by))
     return [read_hold(row) for row in rows]
 
 
 def remove_window(namespace: int, queue: int | None, calendar: str, by: str, now: Instant) -> Script[list[Hold]]:
-    """End the maintenance window of a calendar."""
+    """End the maintenance window of a queue, or of the whole namespace, that follows a calendar."""
     rows = yield Fetch(REMOVE, (namespace, queue or 0, calendar, now, by))
     return [read_hold(row) for row in rows]
 
 
 def advance(now: Instant) -> Script[AdvancedHolds]:
-    """End holds whose time is over, and move windows to their next opening. Concurrent servers do each only once."""
+    """End holds whose time is over, and move windows whose opening is over to the next one.
+
+    Rows are locked with SKIP LOCKED, so that of concurrent servers only one handles each hold.
+    """
     due = [read_hold(row) for row in (yield Fetch(DUE, (now,)))]
     over = [hold for hold in due if hold.calendar is None]
     if over:
@@ -178,7 +184,10 @@ def _wanted(hold: Hold) -> calendars.CalendarNames:
 
 
 def _move(windows: Sequence[Hold], times: Mapping[UUID, Calendar | None], now: Instant) -> Script[list[Hold]]:
-    """Write the openings of these windows. A window with an unusable calendar holds nothing and is tried again."""
+    """Write the next openings of windows; return the windows that have none or whose calendar cannot be used.
+
+    These hold nothing back, and are tried again after a minute.
+    """
     rows: list[tuple[UUID, Instant, Instant | None]] = []
     troubled: list[Hold] = []
     for hold in windows:
@@ -200,14 +209,17 @@ def _opening(calendar: Calendar | None, now: Instant) -> tuple[Instant, Instant 
 
 
 def windows_of(namespace: int, names: Collection[str]) -> Script[list[tuple[Hold, str]]]:
-    """Return the windows of these calendars, each with its queue's name, `*` for all queues."""
+    """Return the windows that follow these calendars, each with the name of its queue (`*` for all queues)."""
     rows = yield Fetch(WINDOWS, (namespace,))
     found = [(read_hold(row), row[len(HOLD)] or "*") for row in rows]
     return [(hold, queue) for hold, queue in found if hold.calendar in names]
 
 
 def follow(namespace: int, times: Mapping[str, Calendar], now: Instant) -> Script[None]:
-    """Move the windows of changed calendars to the new openings, from the commit on."""
+    """Move the windows of changed calendars to their new openings; claims after the commit see these.
+
+    `times` has the changed calendars by name.
+    """
     if not (yield from windows_of(namespace, times.keys())):
         return
     yield Lock(table="holds")  # guard: calendar-hold-locks-claims

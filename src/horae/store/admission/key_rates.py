@@ -1,7 +1,8 @@
-"""Rates by key: a claim charges the starts that it makes; slices that are too early go back to wait, uncharged.
+"""Rates of starts by key: a claim counts the executions that it starts; slices that are too early go back to `waiting`.
 
-The row of a rate is its lock. A claim that already holds some rates locks further ones only if they are free, and
-leaves slices of other rates to the transaction that holds those.
+The row of a rate in `rates` is also its lock. A claim that already holds some of these locks takes further ones only if
+they are free (SKIP LOCKED), because it could deadlock if it waited. It leaves slices of a rate that is not free to the
+transaction that holds this lock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,29 +30,29 @@ WAITED_FOR = Statement(
 
 
 def rate_gate(key: str) -> str:
-    """Return the gate at which executions wait for a key's rate."""
+    """Return the name of the gate at which executions wait for the rate of a key."""
     return f"rate:{key}"
 
 
 class _Pace(Struct):
-    """A rate, as one transaction uses it up."""
+    """A rate that one transaction has locked."""
 
     rate: Rate
-    pace: Instant
-    last: Instant  # the start time of the last execution that was held back
-    planned: int = 0  # starts that are about to be charged
-    taken: bool = False
+    pace: Instant  # when the next start would be exactly on schedule
+    last: Instant  # the latest start time that was given to a waiting execution
+    planned: int = 0  # starts that the transaction intends, but has not counted yet
+    taken: bool = False  # whether starts were counted, so that the pace must be written
 
     def room(self, now: Instant) -> int:
         return self.rate.room(self.pace, now) - self.planned
 
     def opens_at(self, now: Instant) -> Instant:
-        """Return the start time of the next execution that is held back."""
+        """Return the start time for the next execution that must wait, after those that wait already."""
         return max(self.last + self.rate.interval, self.rate.opens_at(self.rate.after(self.pace, self.planned, now)))
 
 
 class KeyRates:
-    """The rates by key of a claim's slices."""
+    """The rates of the keys of the slices that one claim picks."""
 
     def __init__(self, now: Instant) -> None:
         self._now = now
@@ -61,7 +62,10 @@ class KeyRates:
         self.freed: set[UUID] = set()  # parcels with items that left the queue; their keys are freed after the claim
 
     def hold_back(self, picked: list[QueuedSlice]) -> Script[list[QueuedSlice]]:
-        """Return the slices that may start now. The rest waits for its time, or is left to the holder of its rate."""
+        """Return the slices, or first parts of slices, that may start now.
+
+        Others move to `waiting` until their time. Slices of a rate that another transaction has locked stay queued.
+        """
         rated = [queued for queued in picked if queued.flags & RATED]
         if not rated:
             return picked
@@ -90,7 +94,7 @@ class KeyRates:
         return usable
 
     def _later(self, queued: QueuedSlice, keys: Sequence[str]) -> WaitingSlice:
-        """Return a slice as it waits for the latest of its rates."""
+        """Return the waiting slice that replaces a queued one; it waits for the rate that allows its start last."""
         key = max(keys, key=lambda key: self._paces[key].opens_at(self._now))
         at = self._paces[key].last = max(self._paces[key].opens_at(self._now), self._now + 1)
         self.freed.add(queued.parcel)
@@ -103,7 +107,7 @@ class KeyRates:
         )  # fmt: skip
 
     def _look(self, slices: Sequence[QueuedSlice]) -> Script[None]:
-        """Read and lock the rates of these slices."""
+        """Lock and read the rates of the keys of these slices."""
         unknown = sorted({queued.parcel for queued in slices} - self._keys.keys())
         if not unknown:
             return
@@ -127,7 +131,7 @@ class KeyRates:
                 self._paces[key] = _Pace(rate, pace, last.get(rate_gate(key), NEVER))
 
     def take(self, running: Sequence[RunningSlice]) -> None:
-        """Count starts of these slices against their rates."""
+        """Count the starts of these slices for the rates of their keys."""
         if not self._keys:
             return
         for started in running:
@@ -138,14 +142,14 @@ class KeyRates:
                 known.taken = True
 
     def changes(self) -> list[Insert]:
-        """Return the charges to rates."""
+        """Return the changes that write the new paces of rates."""
         rows = [(key, known.pace) for key, known in sorted(self._paces.items()) if known.taken]
         conflict = "ON CONFLICT (name) DO UPDATE SET pace = excluded.pace"
         return [Insert("rates", RATES, rows, conflict=conflict)] if rows else []
 
 
 def startable(slices: Sequence[QueuedSlice], now: Instant) -> Script[list[QueuedSlice]]:
-    """Return the slices, cut as needed, that their rates would let start now, read without a lock."""
+    """Return the slices, or first parts of slices, that their rates allow to start now. This takes no lock."""
     rated = sorted({queued.parcel for queued in slices if queued.flags & RATED})
     if not rated:
         return list(slices)

@@ -1,4 +1,4 @@
-"""Queues and lanes: the places where executions wait to be claimed."""
+"""Queues and lanes, in which executions wait to be claimed."""
 
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from horae.store.script import Fetch, Row, Script, Statement
 _QUEUE = "id, namespace, name, policy, spec, state, is_default, revision, ranked"
 QUEUES = Statement("queues", f"SELECT {_QUEUE} FROM queues ORDER BY id")
 LANES = Statement("lanes", "SELECT id, namespace, queue, needs, share FROM lanes ORDER BY id")
-# The policy of a new queue is the default of its namespace, or else the given one.
+# The policy of a new queue is the default of its namespace if it has one, otherwise the given policy.
 ADD_QUEUE = Statement(
     "add_queue",
     "INSERT INTO queues (namespace, name, policy, state, created_at) VALUES"
@@ -38,7 +38,7 @@ REVISIONS = Statement(
     "SELECT count(*), coalesce(sum(revision), 0),"
     " (SELECT coalesce(max(updated_at), 0) FROM namespaces WHERE state <> 'deleted') FROM queues",
 )
-# A skip scan: one index probe per occupied lane, however long the lanes are.
+# A skip scan: it jumps from one lane to the next by an index, so its cost does not depend on the length of lanes.
 OCCUPIED = Statement(
     "occupied_lanes",
     "WITH RECURSIVE heads(lane) AS (SELECT min(lane) FROM queued UNION ALL"
@@ -48,7 +48,7 @@ OCCUPIED = Statement(
 PAUSED_JOBS = Statement("paused_jobs", "SELECT id FROM jobs WHERE state = 'paused'")
 
 
-PLAIN = msgspec.json.encode(PRIORITY).decode()  # the policy of a queue without an explicit one
+PLAIN = msgspec.json.encode(PRIORITY).decode()  # the policy of a queue for which a user has set none
 
 
 class Lane(Struct, frozen=True):
@@ -92,8 +92,9 @@ def read_lane(row: Row) -> Lane:
 
 
 def directory() -> Script[Directory]:
-    """Return all queues and lanes. Lanes are read first: the queue of every lane is then found, even if
-    both are new.
+    """Return all queues, lanes and namespaces.
+
+    Lanes are read before queues, so that the queue of each lane is found even if both were created meanwhile.
     """
     lanes = yield Fetch(LANES)
     queues = yield Fetch(QUEUES)
@@ -107,7 +108,7 @@ def directory() -> Script[Directory]:
 
 
 def revisions() -> Script[tuple[int, int, int]]:
-    """Return values of which at least one changes with every creation or change of a queue or namespace."""
+    """Return three numbers; at least one of them changes whenever a queue or namespace is created or changed."""
     count, total, changed = (yield Fetch(REVISIONS))[0]
     return int(count), int(total), int(changed)
 
@@ -115,7 +116,10 @@ def revisions() -> Script[tuple[int, int, int]]:
 def ensure_lane(
     namespace: int, queue: str, needs: tuple[str, ...], share: str, now: Instant
 ) -> Script[tuple[Queue, Lane]]:
-    """Find or create a queue and one of its lanes. Concurrent creators end with the same rows."""
+    """Return a queue and one of its lanes; create them if they do not exist.
+
+    Concurrent transactions that create the same ones get the same rows.
+    """
     yield Fetch(ADD_QUEUE, (namespace, queue, PLAIN, now))
     q = (yield Fetch(QUEUE, (namespace, queue)))[0]
     text = msgspec.json.encode(sorted(needs)).decode()
@@ -125,7 +129,7 @@ def ensure_lane(
 
 
 def occupied_lanes() -> Script[dict[int, int]]:
-    """Return the lanes with queued slices, with their least rank."""
+    """Return the lanes that have queued slices, each with its least rank."""
     rows = yield Fetch(OCCUPIED)
     return {lane: rank for lane, rank in rows if rank is not None}
 

@@ -1,4 +1,4 @@
-"""Consequences of changed limits: executions that wait under the job's keys, and those that began without the limit."""
+"""Consequences of changed limits: executions that wait may be admitted, and running ones get the flag of the limit."""
 
 from uuid import UUID
 
@@ -19,7 +19,7 @@ WAKE = Statement(
 
 
 def apply(job: UUID, now: Instant) -> Script[list[str]]:
-    """Wake executions of a changed job that wait for a rate, and return the keys at which others wait."""
+    """Make executions of a changed job due if they wait for a rate; return the keys for which its others wait."""
     rows = yield Fetch(PACED, (job,))
     if rows:
         yield ForEach(WAKE, (*shelves.SPAN, ("at", "bigint")), [(*row, now) for row in rows])
@@ -27,8 +27,9 @@ def apply(job: UUID, now: Instant) -> Script[list[str]]:
 
 
 def mark(session: UUID, kind: str, scope_id: int) -> Script[None]:
-    """Mark the executions of a session that run under a limit. The lock on the session keeps them from moving
-    meanwhile.
+    """Set the flag of the running executions of a session that are under a limit of a queue or a namespace.
+
+    The session is locked, so that its executions cannot move to another shelf meanwhile.
     """
     yield from lock_sessions([session])
     yield from coarse.mark(session, kind, scope_id)

@@ -1,4 +1,4 @@
-"""Reads of limits and sequences for people: their use, and the executions that hold their keys."""
+"""Reads of limits and sequences for users: their use, and the executions that hold their keys."""
 
 from typing import Literal
 from uuid import UUID
@@ -28,7 +28,7 @@ HOLDERS_OF = Statement(
     "holders_of_key",
     f"SELECT parcel, lo, hi FROM ({_BY_SHELF}) AS held ORDER BY place, parcel, lo LIMIT $2",
 )
-# A skip scan from one key to the next, however many executions hold each.
+# A skip scan: it jumps from one key to the next by an index, so its cost does not depend on the number of holders.
 _NEXT_KEYS = (
     "WITH RECURSIVE keys(key) AS (SELECT min(h.key) FROM {0} h WHERE h.key > $1 AND h.key < $2 UNION ALL"
     " SELECT (SELECT min(h.key) FROM {0} h WHERE h.key > k.key AND h.key < $2) FROM keys k WHERE k.key IS NOT NULL)"
@@ -44,16 +44,16 @@ ID: Columns = (("id", "int"),)
 
 
 class LimitUse(Struct, frozen=True):
-    """A limit of a queue or a namespace: the number of executions running under it, and the maximum."""
+    """The use of a limit of a queue or a namespace."""
 
-    queue: int | None
+    queue: int | None  # None for the limit of a namespace
     namespace: int | None
-    used: int
-    most: int
+    used: int  # executions that run under the limit
+    most: int  # the maximum
 
 
 def limit_uses() -> Script[list[LimitUse]]:
-    """Return the use of all limits of queues and namespaces on concurrent executions."""
+    """Return the use of all limits of queues and namespaces, except those that limit only the rate of starts."""
     rows = yield Fetch(ALL_LIMITED)
     limits = [(queue, namespace, msgspec.json.decode(spec, type=Limit).most) for queue, namespace, spec in rows]
     used: dict[tuple[str, int], int] = {}
@@ -73,7 +73,7 @@ def limit_uses() -> Script[list[LimitUse]]:
 
 
 def count_holders(most: int) -> Script[int]:
-    """Count the rows of holders of limits and sequences, up to `most`."""
+    """Count the rows of `holders`, up to `most`: the holders of limits' keys and of the turns of triggers."""
     rows = yield Fetch(HOLDERS, (most,))
     return int(rows[0][0])
 
@@ -85,18 +85,21 @@ def holders_of(key: str, most: int) -> Script[list[UUID]]:
 
 
 class HeldKey(Struct, frozen=True):
-    """A key of a job that executions hold."""
+    """A key of a limit or a sequence of a job that executions hold."""
 
     key: str
-    used: int  # executions that are queued or running, and workflows with steps under way
-    waited_for: bool
-    holders: list[UUID]
+    used: int  # executions that are queued or running, and workflows whose steps run; for a sequence always 1
+    waited_for: bool  # whether executions wait for it
+    holders: list[UUID]  # some of the executions
 
 
 def held_keys(
     kind: Literal["limit", "sequence"], job: UUID, after: str, most: int, named: int
 ) -> Script[list[HeldKey]]:
-    """Return the held keys of a job's limits or sequences, in order after one, each with some of its holders."""
+    """Return a page of the held keys of a job's limits or sequences: at most `most` keys after the key `after`.
+
+    Each has at most `named` of its holders; for a sequence this is the execution that has the turn.
+    """
     first = f"{kind}:{job}:"
     rows = yield Fetch(NEXT_KEYS[kind], (max(after, first), f"{kind}:{job};", most))  # ";" follows ":"
     keys: list[str] = [key for (key,) in rows]
@@ -113,7 +116,7 @@ def held_keys(
 
 
 def head_of(key: str) -> Script[UUID | None]:
-    """Return the execution that has the turn in a sequence."""
+    """Return the execution that has the turn in a sequence; None if no execution has it."""
     for _, parcel, *firsts, _ in (yield ForEach(HEADS, KEY, [(key,)])):
         alive = [lo for lo in firsts if lo is not None]
         if alive:
@@ -122,8 +125,9 @@ def head_of(key: str) -> Script[UUID | None]:
 
 
 def use_of(name: str) -> Script[tuple[Limit, int, Instant]]:
-    """Return the limit of a queue or a namespace, the number of executions running under it, and the pace
-    of its rate.
+    """Return the limit of a queue or a namespace, the number of executions that run under it, and the pace of its rate.
+
+    A pace is the instant at which the next start would be exactly on schedule, see `model.admission.rate`.
     """
     rows = yield ForEach(coarse.LIMITS, coarse.NAME, [(name,)])
     if not rows:

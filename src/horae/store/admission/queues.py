@@ -1,4 +1,4 @@
-"""Changes of queues by users: definition, default, drain and purge; and new ranks for queued executions."""
+"""Scripts that define, drain and purge queues, and that give queued executions new ranks after a change of policy."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -28,7 +28,7 @@ from horae.store.executions.parcels import read_parcels
 from horae.store.script import Fetch, ForEach, Lock, Row, Rows, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences, NewId
 
-# A new revision with the same policy: the present order stays valid.
+# A new revision with the same policy: executions that are ranked by the old revision are ranked by the new one, too.
 _NEXT = "ranked = CASE WHEN ranked = revision THEN revision + 1 ELSE ranked END, revision = revision + 1"
 SAVE = Statement(
     "save_queue",
@@ -42,7 +42,7 @@ NO_DEFAULT = Statement(
 SET_STATE = Statement("set_queue_state", f"UPDATE queues SET state = $2, {_NEXT} WHERE id = $1")
 RANKED = Statement("queue_ranked", "UPDATE queues SET ranked = $2 WHERE id = $1 AND ranked < $2")
 LANES = Statement("lanes_of_queue", "SELECT id FROM lanes WHERE queue = $1 ORDER BY id")
-# In the order of the present ranks: a slice that gets a later rank is met again, and then stays where it is.
+# In the order of the present ranks. A slice that gets a later rank is read a second time, which does not change it.
 UNRANKED = Statement(
     "queued_of_lane",
     f"SELECT {shelves.names(shelves.QUEUED, 'q.')}, p.due_at, p.priority, p.deadline, v.spec, v.lane FROM queued q"
@@ -55,7 +55,7 @@ RERANK = Statement(
     "UPDATE queued SET rank = given.rank, lane = given.lane FROM given"
     " WHERE queued.parcel = given.parcel AND queued.lo = given.lo",
 )
-# A server that still has such a lane cached may put slices there: they are found as `astray`, and moved.
+# A server that still has a deleted lane in its cache may put slices into it: `rerank` with `astray` moves them.
 FORGET = Statement(
     "forget_lanes_of_shares",
     "DELETE FROM lanes WHERE share <> '' AND used_at < $1"
@@ -74,34 +74,35 @@ PURGED_WAITING = Statement(
     f" AND reason NOT IN ({_BEGUN}) ORDER BY parcel, lo LIMIT $4 FOR UPDATE SKIP LOCKED",
 )
 
-MAX_ITEMS = 10_000  # items whose params are read for their share, in one transaction
-MAX_BYTES = 4 * 1024 * 1024
+MAX_ITEMS = 10_000  # items whose params one transaction reads to compute their shares
+MAX_BYTES = 4 * 1024 * 1024  # size of these params, estimated by the largest item of each slice
 QueuePosition = tuple[int, UUID, int]  # rank, parcel, lo
 FIRST: QueuePosition = (-(1 << 62), UUID(int=0), -1)
 
 
 class RerankStep(Struct, frozen=True):
-    """The result of a batch: lanes with their least new rank, and the position to go on from; None at the end of the
-    lane.
-    """
+    """The result of one call of `rerank`."""
 
-    lanes: dict[int, int]
-    next: QueuePosition | None
+    lanes: dict[int, int]  # lanes of the slices, each with their least new rank
+    next: QueuePosition | None  # the `after` of the next call; None at the end of the lane
 
 
 class PurgeStep(Struct, frozen=True):
-    """The numbers of executions that a batch of a purge ended, by job, and the position to go on from; None
-    at the end.
-    """
+    """The result of one batch of a purge."""
 
-    jobs: dict[UUID, int]
-    next: Walked | None
+    jobs: dict[UUID, int]  # the number of cancelled executions by job
+    next: Walked | None  # where the next batch begins; None at the end
 
 
 def define(
     namespace: int, name: str, change: Callable[[Queue | None], tuple[QueueSpec, bool | None]], now: Instant
 ) -> Script[Queue]:
-    """Create or change a queue by a function of its state under the lock; a new default queue replaces the old one."""
+    """Create or change a queue.
+
+    `change` is called while the queues of the namespace are locked. It receives the queue, or None if it does not
+    exist, and returns the new definition and whether the queue is the default (None: unchanged). A new default queue
+    replaces the old one.
+    """
     yield Lock((f"queues:{namespace}",))
     rows = yield Fetch(lanes.QUEUE, (namespace, name))
     before = lanes.read_queue(rows[0]) if rows else None
@@ -124,7 +125,7 @@ def define(
 
 
 def set_state(queue: int, state: QueueState) -> Script[None]:
-    """Let a queue accept submissions, or drain it."""
+    """Set the state of a queue: whether it accepts submissions or is drained."""
     yield Fetch(SET_STATE, (queue, state))
 
 
@@ -145,10 +146,10 @@ def lanes_of_queue(queue: int) -> Script[list[int]]:
 def rerank(
     lane: int, lead: RankLeads, after: QueuePosition, limit: int, now: Instant, *, astray: bool = False
 ) -> Script[RerankStep]:
-    """Rank a batch of a lane's slices by the present policy of its queue; they move to the lanes of their shares.
+    """Rank a batch of a lane's slices by the current policy of the queue, and move them to the lanes of their shares.
 
-    Slices that a claim holds are left to it. `astray` slices are in a lane that was deleted, and move to that of their
-    job.
+    Slices that another transaction has locked are left out, because a claim takes them. With `astray`, the lane was
+    deleted, and its slices move to the lanes of their jobs.
     """
     found = yield Fetch(UNRANKED, (lane, *after, limit))
     if not found:
@@ -175,8 +176,9 @@ def rerank(
 
 
 def _soon_read(rows: Rows) -> Rows:
-    """Return the first of these slices, up to the number whose params can be read in a few milliseconds, because other
-    transactions wait meanwhile.
+    """Return as many of the first slices as have few enough params to be read in a few milliseconds.
+
+    The reason for this bound: the transaction has locked the slices, and others may wait for it.
     """
     items = size = 0
     for at, row in enumerate(rows):
@@ -193,7 +195,10 @@ _read_spec = lru_cache(maxsize=64)(msgspec.json.Decoder(Spec).decode)
 
 
 def _by_share(row: Row, lead: RankLeads, parcels: dict[UUID, Parcel]) -> Iterator[tuple[QueuedSlice, str]]:
-    """Yield a slice with its new rank, in parts whose items have one share. Slices moved to the front stay there."""
+    """Yield a slice with its new rank, divided into parts whose items have the same share.
+
+    A slice that preemption has moved to the front stays in front.
+    """
     queued = shelves.queued(row)
     due_at, priority, deadline, spec = row[_COLUMNS : _COLUMNS + 4]
     rank = lead.rank(queued.queue, due_at, priority, deadline, queued.job)
@@ -214,7 +219,7 @@ def _by_share(row: Row, lead: RankLeads, parcels: dict[UUID, Parcel]) -> Iterato
 
 
 def _shares_in(queued: QueuedSlice, policy: FairPolicy, spec: Spec, parcel: Parcel | None) -> Sequence[str]:
-    """Return the share of each item of a slice; an item with an unreadable share has the nameless one."""
+    """Return the share of each item of a slice; it is empty for an item whose share cannot be computed."""
     if parcel is None:
         return [spec.name] * (queued.hi - queued.lo)
     extras = extras_of(parcel.extras, queued.lo, queued.hi)
@@ -227,7 +232,7 @@ def _shares_in(queued: QueuedSlice, policy: FairPolicy, spec: Spec, parcel: Parc
 
 
 def _put_back(before: Sequence[QueuedSlice], after: Sequence[QueuedSlice]) -> Script[None]:
-    """Change whole slices in place, and write split ones anew."""
+    """Write slices with their new ranks and lanes: update those that were not divided, replace the others."""
     whole = {(s.parcel, s.lo, s.hi) for s in before}
     same = [s for s in after if (s.parcel, s.lo, s.hi) in whole]
     kept = {(s.parcel, s.lo) for s in same}
@@ -243,8 +248,9 @@ def _put_back(before: Sequence[QueuedSlice], after: Sequence[QueuedSlice]) -> Sc
 def purge_lane(
     lane: int, new_id: NewId, limit: int, reason: str, now: Instant, done: Consequences | None = None
 ) -> Script[PurgeStep]:
-    """End a batch of a lane's queued executions; those that a claim holds are left to it. `done` collects
-    consequences.
+    """Cancel a batch of a lane's queued executions; `done` collects the consequences.
+
+    Executions that another transaction has locked are left out, because a claim takes them.
     """
     slices = [shelves.queued(row) for row in (yield Fetch(PURGED, (lane, limit)))]
     if slices:
@@ -255,7 +261,10 @@ def purge_lane(
 def purge_waiting(
     queue: int, new_id: NewId, after: Walked, limit: int, reason: str, now: Instant, done: Consequences | None = None
 ) -> Script[PurgeStep]:
-    """End a batch of executions that wait to be queued (delays, retries, gates); sleeping ones have begun, and stay."""
+    """Cancel a batch of executions that wait to be queued: for their due time, for a retry or at a gate.
+
+    Suspended executions and workflows are not cancelled, because they have begun.
+    """
     slices = [shelves.waiting(row) for row in (yield Fetch(PURGED_WAITING, (queue, *after, limit)))]
     if slices:
         yield from cancel_slices(slices, new_id, reason, now, done)

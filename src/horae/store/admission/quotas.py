@@ -1,7 +1,8 @@
-"""Quotas: the room for submissions, counted under locks of the bounded queues and namespaces.
+"""Quotas: how many more executions a queue or a namespace accepts; also the stored quotas, and the recorded usage.
 
-Queued executions and waiting ones that have not begun count. Accepted executions are never refused later, so executions
-that return to the queue may exceed the bound.
+The bound is on queued executions and on executions that wait for their first attempt. They are counted while the
+bounded queue or namespace is locked. Accepted executions are never refused later, so executions that return to the
+queue may exceed the bound.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +18,7 @@ from horae.store.admission import coarse
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, Insert, Lock, Script, Statement
 
-# At most as many rows as the bound are read, because more make no difference.
+# Each row has at least one execution, so as many rows as the bound has room left (LIMIT) are enough.
 QUEUED = Statement(
     "room_in_queue",
     "SELECT COALESCE(sum(n), 0) FROM (SELECT q.hi - q.lo AS n FROM lanes l JOIN queued q ON q.lane = l.id"
@@ -64,8 +65,9 @@ Place = tuple[int, int]  # namespace and queue
 
 
 def lock_room(bounds: QuotaBounds, places: Iterable[Place], now: Instant) -> Script[QuotaRoom]:
-    """Lock the bounds of these places, and return how many more executions each accepts; valid until the transaction
-    ends.
+    """Lock the bounds of these namespaces and queues, and return how many more executions each accepts.
+
+    The numbers stay valid until the transaction ends.
     """
     wanted = [(namespace, queue) for namespace, queue in set(places) if bounds.touch(namespace, queue)]
     queues = sorted({queue for _, queue in wanted if queue in bounds.queues})
@@ -94,7 +96,7 @@ def _pace_name(namespace: int) -> str:
 
 
 def _count(queues: Sequence[int], most: int) -> Script[int]:
-    """Count executions that are queued or wait to be queued in these queues, up to a bound."""
+    """Count the executions of queues that are queued or wait for their first attempt, up to about `most`."""
     total = 0
     for queue in queues:
         for statement in (QUEUED, WAITING):
@@ -104,7 +106,7 @@ def _count(queues: Sequence[int], most: int) -> Script[int]:
 
 
 def save_pace(found: QuotaRoom) -> Iterable[Insert]:
-    """Yield the changes to the paces of submissions."""
+    """Yield the changes that record how far namespaces have used up their rates of submissions (their paces)."""
     rows = [(_pace_name(namespace), found.paces[namespace]) for namespace in sorted(found.paced)]
     if rows:
         yield Insert("rates", RATES, rows, conflict="ON CONFLICT (name) DO UPDATE SET pace = excluded.pace")
@@ -113,9 +115,11 @@ def save_pace(found: QuotaRoom) -> Iterable[Insert]:
 def admit(
     bounds: QuotaBounds, submissions: Iterable[tuple[int, int]], making: Iterable[tuple[Envelope, int]], now: Instant
 ) -> Script[list[Insert]]:
-    """Refuse executions without room: raises OverQuota. `submissions` has the number of requests by namespace.
+    """Check that the quotas have room for new executions; raises OverQuota if not.
 
-    The caller writes the returned changes with the rest.
+    `submissions` has the number of executions in requests, by namespace, for the rates of submissions. `making` has the
+    number of executions to create, by envelope; it is smaller if existing executions answer requests. The caller writes
+    the returned changes in the same transaction.
     """
     made: dict[Place, int] = {}
     for envelope, count in making:
@@ -144,14 +148,14 @@ def all_quotas() -> Script[dict[int, Quota]]:
 
 
 def set_quota(namespace: int, quota: Quota, now: Instant) -> Script[None]:
-    """Set the quota of a namespace."""
+    """Set the quota of a namespace, and the limit on its running executions that is part of it."""
     yield Fetch(SET, (namespace, msgspec.json.encode(quota).decode(), now))
     if (yield from coarse.limit_of(namespace_limit(namespace))) != quota.limit:
         yield from coarse.put(quota.limit, namespace=namespace)
 
 
 def add_usage(server: object, uses: Mapping[tuple[int, int], QuotaUsage]) -> Script[None]:
-    """Add to this server's rows of usage, by namespace and day."""
+    """Add usage to this server's rows; the keys of `uses` are namespaces and days."""
     rows = [
         (namespace, day, server, use.executions, use.busy, use.stored, use.refused)
         for (namespace, day), use in sorted(uses.items())
@@ -165,7 +169,7 @@ def used_on(day: int) -> Script[dict[int, QuotaUsage]]:
 
 
 def used_between(namespace: int, first: int, last: int) -> Script[dict[int, QuotaUsage]]:
-    """Return the usage of a namespace by day."""
+    """Return the usage of a namespace by day, from `first` to `last`."""
     return {row[0]: QuotaUsage(*map(int, row[1:])) for row in (yield Fetch(DAYS, (namespace, first, last)))}
 
 
@@ -176,7 +180,7 @@ def usage_now(namespace: int) -> Script[tuple[int, int, int]]:
 
 
 def forget_usage(before: int, most: int) -> Script[bool]:
-    """Delete usage before a day; return True when there may be more."""
+    """Delete at most `most` rows of usage before a day; return True when there may be more."""
     return len((yield Fetch(OLD, (before, most)))) == most
 
 

@@ -1,4 +1,4 @@
-"""Lanes of shares in fair queues, created when a share is first seen."""
+"""Lanes of the shares of fair queues. A lane is created when the first execution of a share arrives."""
 
 from collections.abc import Collection, Sequence
 
@@ -26,7 +26,10 @@ Place = tuple[int, str]  # a lane with the same needs, and the share
 
 
 def lanes_of(places: Collection[Place], now: Instant) -> Script[dict[Place, int]]:
-    """Return the lanes of these shares, created if needed; concurrent creators end with the same rows."""
+    """Return the lanes of shares, and create those that are missing.
+
+    Concurrent transactions that create the same lane get the same row.
+    """
     rows = yield ForEach(FIND, _SHARE, [(*place, now) for place in sorted(places)])
     found = {(base, share): lane for base, share, lane in rows}
     missing = [(*place, now) for place in sorted(places) if place not in found]
@@ -38,7 +41,7 @@ def lanes_of(places: Collection[Place], now: Instant) -> Script[dict[Place, int]
 
 
 def assign_share_lanes(asked: Sequence[NewExecution], now: Instant) -> Script[Sequence[NewExecution]]:
-    """Return the same executions, with those of fair queues in the lanes of their shares."""
+    """Return the same executions, but those of fair queues with the lanes of their shares."""
     places = {(one.envelope.lane, one.share) for one in asked if one.share}
     if not places:
         return asked

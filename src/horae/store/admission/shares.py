@@ -1,4 +1,7 @@
-"""Charges of the shares of fair queues: each server writes its own rows and reads those of the others."""
+"""Charges of the shares of fair queues: sums of the executions, or of their durations, that each share was granted.
+
+Each server writes the charges of its own claims and reads those of the other servers.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
@@ -32,22 +35,22 @@ TOUCH = Statement(
     " AND lanes.used_at < given.at - 3600000000",
 )
 LATE = 5 * SECOND  # a row may become visible this much later than its `at`
-KEPT = 600 * SECOND
+KEPT = 600 * SECOND  # older charges are deleted
 
 Share = tuple[int, str]  # queue and share
 
 
 class QueueUse(Struct, frozen=True):
-    """Running executions by lane, and the number of slots by queue."""
+    """The load of queues, and the workers' capacity for them."""
 
-    running: dict[int, int]
-    slots: dict[int, int]
+    running: dict[int, int]  # running executions by lane
+    slots: dict[int, int]  # by queue: the slots of the live sessions that serve it
 
 
 def exchange_charges(
     server: UUID, own: Sequence[tuple[int, str, int]], since: Instant, now: Instant
 ) -> Script[list[Row]]:
-    """Write the charges of this server, and return the rows that others wrote since."""
+    """Write the charges of this server (queue, share, charge), and return the rows of other servers after `since`."""
     if own:
         rows = [(queue, share, server, charged, now) for queue, share, charged in own]
         update = "ON CONFLICT (queue, share, server) DO UPDATE SET charged = excluded.charged, at = excluded.at"
@@ -57,8 +60,9 @@ def exchange_charges(
 
 
 def queue_use(queues: Mapping[int, tuple[int, str]]) -> Script[QueueUse]:
-    """Count the running executions of these queues, given with namespace and name, and the slots of live sessions that
-    serve them.
+    """Count the running executions of queues, and the slots of the live sessions that serve them.
+
+    `queues` has the namespace and name of each queue.
     """
     rows = yield ForEach(RUNNING, (("queue", "int"),), [(queue,) for queue in sorted(queues)])
     running = {lane: int(count) for lane, count in rows}
@@ -71,5 +75,5 @@ def queue_use(queues: Mapping[int, tuple[int, str]]) -> Script[QueueUse]:
 
 
 def touch(lanes: Collection[int], now: Instant) -> Script[None]:
-    """Record that these lanes are in use, at most once an hour each."""
+    """Record that these lanes of shares are in use; each is written at most once an hour."""
     yield ForEach(TOUCH, (("id", "int"), ("at", "bigint")), [(lane, now) for lane in sorted(lanes)])

@@ -1,1 +1,1 @@
-"""Transactions of affinity, reservations, preemption and prefetching."""
+"""Scripts that choose the workers of executions: affinity, reservations, preemption, spreading and prefetching."""

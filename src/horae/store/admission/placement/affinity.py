@@ -1,4 +1,7 @@
-"""Affinity: the last worker of each key, and the lanes to which later executions of the key are sent."""
+"""Affinity: executions with the same affinity key prefer the worker that last executed one of them.
+
+The last worker of each key is stored. Later executions of the key move to a lane that prefers this worker.
+"""
 
 from collections.abc import Sequence
 
@@ -32,8 +35,9 @@ COLUMNS: Columns = (*KEY, ("worker", "text"), ("until", "bigint"))
 
 
 def direct(lane: int, needs: frozenset[str], limit: int, now: Instant) -> Script[LaneMoves]:
-    """Move the slices of a lane to the lanes of their keys' last workers; leave slices held by other transactions
-    alone.
+    """Move slices of a lane to lanes that prefer the last worker of their affinity key.
+
+    Slices without such a worker move to a lane without the preference. Slices that another transaction has locked stay.
     """
     rows = yield Fetch(UNDIRECTED, (lane, limit))
     if not rows:
@@ -43,16 +47,15 @@ def direct(lane: int, needs: frozenset[str], limit: int, now: Instant) -> Script
     last = {(job, key): worker for job, key, worker in known}
     workers = [last.get((row[4], keys_of(row[5]).affinity)) for row in rows]
     lanes: dict[str | None, int] = {}
-    for worker in sorted(
-        set(workers), key=lambda worker: worker or ""
-    ):  # sorted, so that concurrent creators do not deadlock
+    # Sorted, so that concurrent transactions that create these lanes do not deadlock.
+    for worker in sorted(set(workers), key=lambda worker: worker or ""):
         lanes[worker] = yield from sibling_lane(lane, resolve_affinity(needs, worker), now)
     found = [(*row[:4], lanes[worker]) for row, worker in zip(rows, workers, strict=True)]
     return (yield from move(found))
 
 
 def remember(granted: Sequence[RunningSlice], now: Instant) -> Script[None]:
-    """Record the workers of these granted slices as the last ones of their keys."""
+    """Record the workers of granted slices as the last workers of their affinity keys."""
     rows = yield ForEach(HAVE, GRANT, sorted({(running.parcel, running.session) for running in granted}))
     have = {(job, key): worker for job, keys, worker in rows if (key := keys_of(keys).affinity) is not None}
     given = [(job, key, worker, now + REMEMBERED) for (job, key), worker in sorted(have.items())]

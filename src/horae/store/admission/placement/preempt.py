@@ -1,8 +1,8 @@
 """Preemption: interruptible executions are asked to stop, and the executions that need their slots move to the front.
 
-One server at a time decides for a namespace, under a separate lock that comes before all others; the requests of other
-servers are committed by then and visible. No running slice is moved: its session is locked, checked again, and sent a
-request.
+One server at a time decides for a namespace. It holds a lock for this purpose, which it takes before all other locks,
+so it sees all requests that other servers have made before. A running slice is not moved: its session is locked, it is
+checked again, and a request to stop is stored for the session.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ from horae.store.script import Fetch, ForEach, Insert, Lock, Rows, Script, State
 
 MAX_WAITERS = 64  # slices per statement
 MOST_CANDIDATES = 1000
-PATIENCE: Micros = 60 * SECOND  # how long a requested slot counts as about to become free
+PATIENCE: Micros = 60 * SECOND  # so long after a request to stop, its slot is expected to become free
 _WAITS = f"SELECT {shelves.names(shelves.QUEUED, 'q.')}, p.priority FROM queued q"
 BY_JOB = Statement(
     "preempting_jobs",
@@ -80,26 +80,29 @@ CapacityOf = Callable[[Session], Cost]
 
 
 class PreemptRules(Struct, frozen=True, kw_only=True):
-    """The server's knowledge about workers and lanes that a decision needs, read inside the script."""
+    """Functions by which the script asks the server about workers and lanes."""
 
-    may_take: MayTake
+    may_take: MayTake  # returns the lanes from which a session may claim
     cost: CostOf = lambda lane: ONE_SLOT
     capacity: CapacityOf = lambda session: {"slots": session.concurrency}
 
 
 class PreemptResult(Struct, frozen=True):
-    """The sessions with new requests, the number of their items, and the lanes with a changed first rank."""
+    """The result of `preempt`."""
 
-    sessions: list[UUID]
-    items: int
-    lanes: dict[int, int]
+    sessions: list[UUID]  # sessions with new requests to stop executions
+    items: int  # the number of these executions
+    lanes: dict[int, int]  # lanes with slices that moved to the front, each with their least rank
 
 
 Waits = tuple[QueuedSlice, int]  # a queued slice and its priority
 
 
 def waiters(lanes: Collection[int], paused: frozenset[UUID]) -> Script[dict[int, list[Waits]]]:
-    """Return queued slices that may preempt others, by namespace: those of preempting jobs, and all in these lanes."""
+    """Return queued slices that may preempt others, by namespace: those of jobs that preempt, and all in these lanes.
+
+    Slices of jobs in `paused` are left out.
+    """
     rows = yield Fetch(BY_JOB, (MAX_WAITERS,))
     for lane in sorted(lanes):
         rows = rows + (yield Fetch(BY_LANE, (lane, MAX_WAITERS)))
@@ -114,7 +117,9 @@ def waiters(lanes: Collection[int], paused: frozenset[UUID]) -> Script[dict[int,
 def preempt(
     namespace: int, lanes: Collection[int], paused: frozenset[UUID], rules: PreemptRules, now: Instant
 ) -> Script[PreemptResult]:
-    """Decide which executions of a namespace give way, ask them to stop, and move the others to the front."""
+    """Decide which running executions of a namespace give way; ask them to stop, and move those that need the slots to
+    the front of their lanes.
+    """
     yield Lock(names=(f"preempt:{namespace}",))  # guard: preempt-locks
     waiting = (yield from waiters(lanes, paused)).get(namespace, [])
     if not waiting:
@@ -132,9 +137,10 @@ def preempt(
 def _startable(
     waiting: Sequence[Waits], queues: Counter[int], rules: PreemptRules, now: Instant
 ) -> Script[list[Waiter]]:
-    """Return the waiters that could start if they had a slot, without those that an open circuit or a limit keeps back.
+    """Return the waiting slices that could start if they had a slot: no open circuit, rate or limit keeps them back.
 
-    Nothing is locked: the claim that follows decides. An execution that gives way in a limited queue makes room there.
+    This takes no lock, because the later claim checks all this again. The interruptible executions of a queue
+    (`queues`) count as additional room under its limit, because one that stops makes room there.
     """
     priority = {(queued.parcel, queued.lo): level for queued, level in waiting}
     slices = [queued for queued, _ in sorted(waiting, key=lambda one: (-one[1], one[0].rank))]
@@ -159,7 +165,7 @@ def _startable(
 def _workers(
     sessions: Sequence[Session], asked: Rows, rules: PreemptRules, now: Instant
 ) -> Script[list[WorkerCapacity]]:
-    """Return the capacity that each session has left, including slots that were requested and are not free yet."""
+    """Return the capacity that each session has left, including slots of executions that were asked to stop."""
     left = {session.id: dict(rules.capacity(session)) for session in sessions}
     held = yield ForEach(HELD, (("id", "uuid"),), [(session.id,) for session in sessions])
     for session, lane, count in held:
@@ -179,9 +185,9 @@ def _add(left: dict[str, int], cost: Cost, times: int) -> None:
 def _candidates(
     namespace: int, asked: Collection[tuple[UUID, int]], rules: PreemptRules, now: Instant
 ) -> Script[tuple[list[Candidate], Counter[int]]]:
-    """Return interruptible running executions without a request so far, and their number by queue.
+    """Return interruptible running executions that were not asked to stop yet; and by queue the number of all of them.
 
-    The work of finished steps is not counted as lost.
+    The work that a stop would lose is the time since the start or the last finished durable step.
     """
     rows = yield Fetch(CANDIDATES, (namespace, MOST_CANDIDATES))
     queues: Counter[int] = Counter()
@@ -200,7 +206,10 @@ def _candidates(
 
 
 def _ask(decided: Preemption, now: Instant) -> Script[PreemptResult]:
-    """Lock the victims' sessions, check again, and write the requests; then put the waiters in front."""
+    """Lock the sessions of the chosen executions, check that these still run, and store the requests to stop.
+
+    Then move the executions that need their slots to the front.
+    """
     if not decided.victims:
         return PreemptResult([], 0, {})
     locked = yield from lock_sessions([victim.session for victim in decided.victims])  # guard: preempt-locks-sessions
@@ -219,7 +228,10 @@ def _ask(decided: Preemption, now: Instant) -> Script[PreemptResult]:
 
 
 def _put_in_front(waiters: Sequence[Waiter]) -> Script[dict[int, int]]:
-    """Rank these waiters first in their queues, because the slots that become free are for them."""
+    """Rank these slices first in their queues, because the slots that become free are for them.
+
+    Return their lanes, each with the least new rank.
+    """
     lane_of = {(waiter.parcel, waiter.lo): waiter.lane for waiter in waiters}
     rows = yield ForEach(FRONT, shelves.SPAN, sorted(lane_of))
     moved = [(parcel, lo, to_front(rank)) for parcel, lo, rank in rows]

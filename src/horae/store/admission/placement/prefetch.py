@@ -1,4 +1,4 @@
-"""Executions that workers hold ready, and the queued ones that rank before them."""
+"""Prefetched executions: reads of those that a worker holds but has not started, and of queued ones that rank first."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -22,14 +22,14 @@ UNSTARTED = Statement(
 
 
 class LaneFront(Struct, frozen=True):
-    """The front of a lane, down to a rank: the least rank, and the number of executions."""
+    """The first executions of a lane, up to some rank."""
 
-    rank: int
-    count: int
+    rank: int  # the least rank
+    count: int  # the number of executions
 
 
 def fronts_of(lanes: Sequence[tuple[int, int]]) -> Script[dict[int, LaneFront]]:
-    """Return the fronts of these lanes down to these ranks."""
+    """Return the first executions of lanes, up to a rank given for each; at most 64 slices of each lane are counted."""
     rows = yield ForEach(FIRST_IN, (("lane", "int"), ("rank", "bigint")), sorted(lanes))
     found: dict[int, LaneFront] = {}
     for lane, rank, count in rows:
@@ -39,8 +39,9 @@ def fronts_of(lanes: Sequence[tuple[int, int]]) -> Script[dict[int, LaneFront]]:
 
 
 def held_ready(session: UUID, queue: int, after: int, others: bool) -> Script[list[Range]]:
-    """Return the ranges that a session holds and has not started: those of a queue after a rank and, with `others`,
-    those of all other queues.
+    """Return the ranges of executions that a session holds and has not started.
+
+    They are those of a queue that rank after `after`, and with `others` also those of all other queues.
     """
     rows = yield Fetch(UNSTARTED, (session, queue, after, others))
     return [Range(parcel=parcel, lo=lo, hi=hi, attempt=attempt) for parcel, lo, hi, attempt in rows]

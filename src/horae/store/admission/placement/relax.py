@@ -1,4 +1,7 @@
-"""Relaxation: slices that waited long enough for their preferred worker move to a wider lane, with rank and arrival."""
+"""Relaxation: slices that waited long enough for their preferred worker move to a lane that more workers may take.
+
+Their rank and time of arrival do not change.
+"""
 
 from uuid import UUID
 
@@ -10,7 +13,7 @@ from horae.model.admission.placement.placement import AFFINE_WEIGHT, read_needs
 from horae.store.base import shelves
 from horae.store.script import Fetch, ForEach, Script, Statement
 
-# Claims and other servers hold rows for a moment; a later transaction finds the lane changed, or the row gone.
+# SKIP LOCKED leaves out rows that a claim or another server has locked: it takes or moves them itself.
 WAITED = Statement(
     "waited_in_lane",
     "SELECT parcel, lo, hi, rank FROM queued WHERE lane = $1 AND queued_at <= $2"
@@ -34,7 +37,8 @@ SIBLING = Statement(
 )
 # A transaction that deletes unused lanes waits for this update, and then finds the lane used.
 USED = Statement("lane_used", "UPDATE lanes SET used_at = $2 WHERE id = $1")
-# Lanes of last workers: one for each worker name, and workers may have a new name with every start.
+# Lanes that prefer a key's last worker: there is one for each worker name, and a worker may get a new name with every
+# start, so unused lanes must be deleted.
 FORGET = Statement(
     "forget_lanes_of_workers",
     "DELETE FROM lanes WHERE used_at < $1 AND needs LIKE $2"
@@ -42,21 +46,22 @@ FORGET = Statement(
     " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.lane = lanes.id)",
 )
 OF_WORKERS = f"%:{AFFINE_WEIGHT}:worker=%"
-FRESH = 3600 * SECOND  # the precision of used_at
+FRESH = 3600 * SECOND  # `used_at` is written only when it is older than this
 
 
 class LaneMoves(Struct, frozen=True):
-    """Slices that moved to other lanes: the number of rows, and for each lane its least new rank and number of
-    executions.
-    """
+    """Slices that moved to other lanes."""
 
-    rows: int
-    lanes: dict[int, int]
-    amounts: dict[int, int]
+    rows: int  # the number of slices
+    lanes: dict[int, int]  # the lanes, each with the least rank of these slices
+    amounts: dict[int, int]  # the number of executions that moved, by lane
 
 
 def sibling_lane(lane: int, needs: frozenset[str], now: Instant) -> Script[int]:
-    """Find or create the lane that differs from this one only in its needs; it stays until the transaction ends."""
+    """Return the lane that differs from this one only by its needs; create it if it does not exist.
+
+    It is locked, so that it is not deleted before the transaction ends.
+    """
     text = msgspec.json.encode(sorted(needs)).decode()
     is_of_worker = any(one.weight == AFFINE_WEIGHT for one in read_needs(needs).prefers)
     while True:
@@ -71,14 +76,14 @@ def sibling_lane(lane: int, needs: frozenset[str], now: Instant) -> Script[int]:
 
 
 def forget_lanes(before: Instant) -> Script[None]:
-    """Delete lanes of last workers that were not used since an instant."""
+    """Delete empty lanes that prefer a key's last worker and were not used since an instant."""
     yield Fetch(FORGET, (before, OF_WORKERS))
 
 
 def relax(lane: int, since: Instant, needs: frozenset[str], limit: int, now: Instant) -> Script[LaneMoves]:
-    """Move slices queued in a lane since this instant or longer to the lane with these needs.
+    """Move slices that have been queued in a lane since `since` or longer to the lane with these needs.
 
-    Slices held by other transactions stay.
+    Slices that another transaction has locked stay.
     """
     rows = yield Fetch(WAITED, (lane, since, limit))
     if not rows:
@@ -88,7 +93,7 @@ def relax(lane: int, since: Instant, needs: frozenset[str], limit: int, now: Ins
 
 
 def move(found: list[tuple[UUID, int, int, int, int]]) -> Script[LaneMoves]:
-    """Move slices (parcel, lo, hi, rank), each to a lane; the caller holds their locks."""
+    """Move slices, given as (parcel, lo, hi, rank, new lane). The caller has locked them."""
     lanes: dict[int, int] = {}
     amounts: dict[int, int] = {}
     for _, lo, hi, rank, lane in found:
@@ -100,7 +105,7 @@ def move(found: list[tuple[UUID, int, int, int, int]]) -> Script[LaneMoves]:
 
 
 def longest_wait(lane: int) -> Script[Instant | None]:
-    """Return the time since which the oldest slice of a lane is queued."""
+    """Return the instant at which the oldest slice of a lane was queued; None if the lane is empty."""
     rows = yield Fetch(LONGEST_WAIT, (lane,))
     since: Instant | None = rows[0][0]
     return since

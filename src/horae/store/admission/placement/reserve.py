@@ -1,4 +1,4 @@
-"""Reservations: workers that keep slots free for executions that were passed over too long."""
+"""Reservations: sessions that claim from one lane only, because an execution in it was passed over for too long."""
 
 from collections.abc import Iterable, Sequence
 
@@ -23,10 +23,10 @@ COLUMNS: Columns = (("lane", "int"), ("session", "uuid"), ("since", "bigint"), (
 
 
 class LaneReservations(Struct, frozen=True):
-    """All reservations, and the first slice of each lane in question."""
+    """All reservations, and the first slices of some lanes."""
 
     reservations: list[Reservation]
-    heads: dict[int, LaneHead]
+    heads: dict[int, LaneHead]  # the first slice by lane; empty lanes are left out
 
 
 def read_reservations(lanes: Iterable[int]) -> Script[LaneReservations]:
@@ -43,7 +43,11 @@ def read_reservations(lanes: Iterable[int]) -> Script[LaneReservations]:
 def change(
     ended: Sequence[Reservation], given_up: Sequence[Reservation], until: Instant, new: Sequence[Reservation]
 ) -> Script[None]:
-    """End some reservations, give some up until an instant, and add some, unless the lane already has one."""
+    """Write changes of reservations: delete `ended`, give up `given_up`, and add `new`.
+
+    A reservation that is given up has no effect, but until `until` its lane gets no new one. A new reservation is not
+    added if the lane already has one.
+    """
     if ended:
         yield ForEach(DROP, (("lane", "int"),), [(one.lane,) for one in ended])
     if given_up:

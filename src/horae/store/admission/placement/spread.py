@@ -1,6 +1,4 @@
-"""Spreading: the number of a job's executions that each worker may have now, so that all workers get an
-equal number.
-"""
+"""Spreading: the number of a job's executions that each worker may get now, so that all workers have equally many."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -25,10 +23,10 @@ HOLDERS = Statement(
 
 
 def spread_bounds(among: WorkerGroup, usable: Sequence[QueuedSlice], now: Instant) -> Script[dict[UUID, int] | None]:
-    """Return how many of these slices' executions each live worker may get; None if they waited so long that any worker
-    may take them.
+    """Return how many of these slices' executions each live session in the group may get.
 
-    No lock is taken: two servers that distribute at once may both count without the grants of the other.
+    Return None if the first slice has waited so long that any worker may take it. This takes no lock, so two servers
+    that claim at the same time may each miss the grants of the other.
     """
     if not usable or usable[0].queued_at <= now - PATIENCE:
         return None
@@ -43,5 +41,5 @@ def _is_among(among: WorkerGroup, row: Row) -> bool:
 
 @lru_cache(maxsize=4096)
 def _read(text: str) -> frozenset[str]:
-    """Decode the capabilities of a session, cached."""
+    """Decode the queues or capabilities of a session; the results are cached."""
     return frozenset(msgspec.json.decode(text))
