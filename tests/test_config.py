@@ -7,7 +7,8 @@ import pytest
 from horae.config.build import engine_settings
 from horae.config.limits import check_user, command_limits, machine_memory
 from horae.config.load import load, misspelled
-from horae.config.settings import TABLE, DurationSetting
+from horae.config.server_settings import DurationSetting
+from horae.config.settings import TABLE
 from horae.config.show import plain, reference, rows
 from horae.errors import BadInput
 
@@ -77,7 +78,7 @@ def test_the_data_folder_holds_the_store_and_the_key():
             "HORAE_LOG_LEVEL=loud in the environment: it takes debug, info, warning or error.",
         ),
         ({"HORAE_LABELS": "=x"}, "HORAE_LABELS==x in the environment: '=x' has no name"),
-        ({"HORAE_HEARTBEAT": "10s"}, "HORAE_HEARTBEAT=10s in the environment: a heartbeat of 10s leaves no room"),
+        ({"HORAE_HEARTBEAT": "10s"}, "HORAE_HEARTBEAT=10s in the environment: a heartbeat of 10s is too long"),
         ({"HORAE_CONCURRENCY": "0"}, "HORAE_CONCURRENCY=0 in the environment: it takes a whole number of at least 1."),
         ({"HORAE_CONFIG": "gone.toml"}, "There is no settings file gone.toml, which HORAE_CONFIG names."),
     ],
@@ -174,7 +175,7 @@ def test_only_root_runs_commands_as_others(monkeypatch):
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert check_user(settings) == "nobody"
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(BadInput, match="not root"):
+    with pytest.raises(BadInput, match="does not run as root"):
         check_user(settings)
 
 

@@ -6,7 +6,8 @@ import httpx2
 import pytest
 
 from horae.cli.fleet.worker import enrolled
-from horae.config.settings import Secret, Settings
+from horae.config.server_settings import Secret
+from horae.config.settings import Settings
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND, VirtualClock, system_env
 from horae.errors import HoraeError

@@ -190,7 +190,7 @@ async def test_no_notation_of_a_private_address_is_called(monkeypatch, outbound,
     ],
 )
 async def test_only_http_is_spoken(outbound, url):
-    with pytest.raises(Refused, match="not a URL of http"):
+    with pytest.raises(Refused, match="not an http or https URL"):
         await outbound.fetch("GET", url)
 
 
@@ -338,7 +338,7 @@ async def test_a_body_is_resent_only_within_its_origin(monkeypatch):
     _, asked = await followed(monkeypatch, {"/": (307, "/a"), "/a": (303, "/b")}, **body)
     assert [(one.method, one.body) for one in asked] == [("POST", b"card=1"), ("POST", b"card=1"), ("GET", b"")]
 
-    with pytest.raises(Refused, match=r"redirects a body to other\.test"):
+    with pytest.raises(Refused, match=r"redirects a request with a body to other\.test"):
         await followed(monkeypatch, {"/": (307, "http://other.test/")}, **body)
 
 
@@ -397,7 +397,7 @@ async def test_a_dripping_response_times_out(monkeypatch):
         error = (await it.run(HttpTask(url=url))).error
 
         assert (error.type, error.permanent) == ("TimeoutError", False)
-        assert "no whole answer within 0.5 seconds" in error.message
+        assert "no complete answer within 0.5 seconds" in error.message
 
 
 # As jobs

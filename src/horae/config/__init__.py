@@ -1,4 +1,4 @@
-"""Settings: flags before HORAE_* variables before horae.toml before defaults, each documented in `settings`.
+"""Settings. A flag overrides a HORAE_* variable, which overrides horae.toml, which overrides the default.
 
-Servers, workers, the client and the CLI read settings here; the engine and the store only get values.
+Servers, workers, the client and the CLI read settings here. The engine and the store only get values passed to them.
 """

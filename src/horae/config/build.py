@@ -1,4 +1,4 @@
-"""Settings converted to the form that the engine takes."""
+"""Convert settings to the values that the engine and the store take."""
 
 from msgspec.structs import replace
 
@@ -36,7 +36,8 @@ def engine_settings(settings: Settings) -> EngineSettings:
         namespace_request_rate=_rate(settings.namespace_request_rate, "namespace_request_rate"),
         namespace_submit_rate=_rate(settings.namespace_submit_rate, "namespace_submit_rate"),
         namespace_streams=settings.namespace_streams,
-        url=settings.public_url if settings.port or settings.advertise else "",  # port 0: known when it listens
+        # with port 0, the URL is known only when the server listens
+        url=settings.public_url if settings.port or settings.advertise else "",
     )
 
 
@@ -68,7 +69,7 @@ def _oidc(settings: Settings) -> OidcSettings | None:
 
 
 def connections(settings: Settings) -> Connections:
-    """Return the settings of connections to PostgreSQL."""
+    """Return the numbers of connections to PostgreSQL, and PostgreSQL's own URL behind a pooler."""
     return Connections(
         hot=settings.store_hot_connections, cold=settings.store_cold_connections, direct=settings.store_direct
     )

@@ -1,4 +1,7 @@
-"""Fill the settings: flags, then the environment, then horae.toml, then defaults. Errors name the origin of a value."""
+"""Load the settings from flags, the environment, horae.toml and defaults, in this order of precedence.
+
+Errors name the origin of the wrong value.
+"""
 
 import difflib
 import os
@@ -10,7 +13,8 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 from msgspec import Struct
 
-from horae.config.settings import RENAMED, TABLE, DurationSetting, Secret, Setting, Settings
+from horae.config.server_settings import DurationSetting, Secret
+from horae.config.settings import RENAMED, TABLE, Setting, Settings
 from horae.errors import BadInput
 from horae.feature import enabled
 from horae.model.base.duration import parse_duration
@@ -19,15 +23,15 @@ from horae.model.tenancy.master_key import read_master_keys
 FILE = "horae.toml"
 FILE_VARIABLE = "HORAE_CONFIG"
 PREFIX = "HORAE_"
-# Variables that a worker sets for its commands, and variables with a meaning that are not settings.
+# The names, without the prefix, of variables that a worker sets for its commands, and of others that are not settings.
 _GIVEN = ("EXECUTION_ID", "JOB", "ATTEMPT", "TOKEN", "SCHEDULED_AT", "OUTPUT", "CHECKPOINT", "ARTIFACTS")
 _OTHERS = ("CONFIG", "DEBUG", "PROVE", "COMPLETE", "TEST_FOLDER")
-_RENAMED = tuple(name.upper() for name in RENAMED)  # refused with the new name
+_RENAMED = tuple(name.upper() for name in RENAMED)  # these are refused, with a message that has the new name
 _KNOWN = frozenset(
     {*(setting.variable for setting in TABLE.values()), *(PREFIX + name for name in _GIVEN + _OTHERS + _RENAMED)}
 )
 
-# Flags with another name than their setting.
+# The flags of settings whose flag has another name.
 FLAGS = {
     "url": "--server",
     "queues": "--queue",
@@ -40,18 +44,18 @@ OriginKind = Literal["flag", "environment", "file", "default"]
 
 
 class Origin(Struct, frozen=True):
-    """The origin of a value, for people: `--port`, `HORAE_PORT in the environment`, `horae.toml`, `default`."""
+    """The origin of a value. `text` is for users, such as `--port`, `HORAE_PORT in the environment` or `horae.toml`."""
 
     kind: OriginKind
     text: str
 
 
 class LoadedSettings(Struct, frozen=True):
-    """The settings and the origin of each."""
+    """The settings, and the origin of each by name."""
 
     settings: Settings
     origins: dict[str, Origin]
-    file: Path | None = None
+    file: Path | None = None  # the settings file that was read
 
 
 class RawValue(Struct, frozen=True):
@@ -61,6 +65,7 @@ class RawValue(Struct, frozen=True):
     origin: Origin
 
     def refuse(self, setting: Setting, reason: str, remedy: str = "") -> BadInput:
+        """Return the error that names this value with its origin, and says why it is refused."""
         shown = "***" if setting.is_secret else str(self.value)
         where = {
             "flag": f"{self.origin.text} {shown}",
@@ -74,10 +79,10 @@ class RawValue(Struct, frozen=True):
 def load(
     flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, file: Path | None = None
 ) -> LoadedSettings:
-    """Read every setting from its most important source.
+    """Read each setting from the source with the highest precedence that has it.
 
-    A flag that is None or empty does not count. `file` must exist when named, here or by HORAE_CONFIG; without either,
-    ./horae.toml is read if it exists.
+    A flag that is None or empty counts as absent. The settings file is `file`, or else the file that HORAE_CONFIG
+    names, and must exist. If neither is given, ./horae.toml is read if it exists.
     """
     environ = os.environ if environ is None else environ
     path = _file(environ, file)
@@ -98,7 +103,7 @@ def _file(environ: Mapping[str, str], file: Path | None) -> Path | None:
         return Path(FILE) if Path(FILE).is_file() else None
     if not named.is_file():
         how = "--config" if file else FILE_VARIABLE
-        raise BadInput(f"There is no settings file {named}, which {how} names.", "Create it, or leave the name out.")
+        raise BadInput(f"There is no settings file {named}, which {how} names.", f"Create it, or omit {how}.")
     return named
 
 
@@ -127,13 +132,13 @@ def _meant(name: str) -> str:
 
 
 def _nearest(name: str) -> str | None:
-    """Return the setting with the most similar name: first a name with the same letters in another order."""
+    """Return the setting with the most similar name; one with the same letters in another order is preferred."""
     close = difflib.get_close_matches(name, TABLE, n=5)
     return next((one for one in close if sorted(one) == sorted(name)), close[0] if close else None)
 
 
 def misspelled(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that look like settings but are none, each with the most similar variable of a setting."""
+    """Return variables that look like misspelled settings, each with the variable that was probably meant."""
     strange = (name for name in environ if is_unknown(name))
     near = {name: _nearest(name.removeprefix(PREFIX).lower()) for name in strange}
     return {name: TABLE[meant].variable for name, meant in near.items() if meant is not None}
@@ -145,7 +150,10 @@ def is_unknown(variable: str) -> bool:
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, RawValue]:
-    """Read settings from the environment. An empty variable counts as absent, as container files cannot unset one."""
+    """Read settings from the environment.
+
+    An empty variable counts as absent, because files that define containers cannot unset a variable.
+    """
     for name in RENAMED:
         variable = f"{PREFIX}{name.upper()}"
         if environ.get(variable):
@@ -175,7 +183,7 @@ def _read(setting: Setting, found: RawValue) -> Any:
 
 
 def _expected(setting: Setting, message: str) -> str:
-    """Describe the expected value of a setting in words for users who do not write Python."""
+    """Translate msgspec's message about a wrong value into words for users who do not write Python."""
     kind = getattr(setting.type, "__origin__", setting.type)
     if get_origin(kind) is Literal:
         *first, last = get_args(kind)
@@ -194,7 +202,7 @@ _IN_WORDS = {
 
 
 def _split(setting: Setting, found: RawValue) -> Any:
-    """Split lists written as "a,b" and tables written as "k=v,k=v", for sources that hold only text."""
+    """Split a list written as "a,b" or a table written as "k=v,k=v", because some sources can have only texts."""
     if isinstance(setting.default, tuple) and isinstance(found.value, str):
         return [part.strip() for part in found.value.split(",") if part.strip()]
     if isinstance(setting.default, dict) and isinstance(found.value, str | list | tuple):
@@ -228,9 +236,8 @@ def _check_rhythm(settings: Settings, found: Mapping[str, RawValue]) -> None:
         given = next(name for name in ("heartbeat", "session_timeout") if name in found)
         raise found[given].refuse(
             TABLE[given],
-            f"a heartbeat of {settings.heartbeat} leaves no room within a session timeout of "
-            f"{settings.session_timeout}.",
-            "Let the heartbeat be at most half of the session timeout, better a third.",
+            f"a heartbeat of {settings.heartbeat} is too long for a session timeout of {settings.session_timeout}.",
+            "Set the heartbeat to at most half of the session timeout, or better to a third.",
         )
 
 

@@ -1,22 +1,23 @@
-"""Settings as shown to people and in documents; secrets are masked."""
+"""Settings in the form that is shown to users and in documents; secrets are masked."""
 
 import re
 from pathlib import Path
 from typing import Any, Literal, get_origin
 
 from horae.config.load import LoadedSettings
-from horae.config.settings import TABLE, DurationSetting, Secret, Setting
+from horae.config.server_settings import DurationSetting, Secret
+from horae.config.settings import TABLE, Setting
 
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^@/]*@")
 
 
 def masked(text: str) -> str:
-    """Return a URL without its password."""
+    """Replace the password in a URL by ***."""
     return _PASSWORD.sub(r"\1:***@", text)
 
 
 def plain(value: Any) -> Any:
-    """Return a setting's value as JSON."""
+    """Return a setting's value in JSON types, with secrets masked."""
     if isinstance(value, Secret):
         return "***" if value else ""
     if isinstance(value, tuple):
@@ -27,7 +28,7 @@ def plain(value: Any) -> Any:
 
 
 def text(value: Any) -> str:
-    """Return a setting's value as text for an environment variable."""
+    """Return a setting's value in the form of an environment variable, with secrets masked."""
     shown = plain(value)
     if isinstance(shown, dict):
         return ",".join(f"{key}={item}" for key, item in shown.items())
@@ -65,7 +66,7 @@ def rows(loaded: LoadedSettings) -> list[dict[str, Any]]:
 
 
 def reference() -> str:
-    """Return the table of docs/configuration.md."""
+    """Return the table of all settings for docs/configuration.md, in Markdown."""
     lines = ["| setting | variable | type | default | meaning |", "|---|---|---|---|---|"]
     for setting in TABLE.values():
         default = f"`{text(setting.default)}`" if text(setting.default) else ""

@@ -1,6 +1,6 @@
-"""Public addresses: a table of non-public networks, and of formats that embed other addresses.
+"""Decide whether an address is public: tables of non-public networks, and of formats that embed other addresses.
 
-Pure, and independent of the tables in any version of the standard library.
+The functions are pure, and do not depend on the tables in the installed version of the standard library.
 """
 
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 _V4 = {
-    "0.0.0.0/8": "of no network (it means this machine)",
+    "0.0.0.0/8": "unspecified (it means this machine)",
     "10.0.0.0/8": "private",
-    "100.64.0.0/10": "of a carrier's network",
+    "100.64.0.0/10": "in the internal network of a carrier",
     "127.0.0.0/8": "this machine itself (loopback)",
-    "168.63.129.16/32": "a cloud's own (Azure), where it answers its machines",
-    "169.254.0.0/16": "link-local, where clouds keep credentials of machines",
+    "168.63.129.16/32": "a service of Azure for its own machines",
+    "169.254.0.0/16": "link-local, where clouds offer the credentials of machines",
     "172.16.0.0/12": "private",
     "192.0.0.0/24": "reserved",
     "192.0.2.0/24": "reserved for documentation",
@@ -41,9 +41,10 @@ _V6 = {
 _TABLE: dict[int, list[tuple[Network, str]]] = {
     version: [(ip_network(text), why) for text, why in table.items()] for version, table in ((4, _V4), (6, _V6))
 }
-_GLOBAL = IPv6Network("2000::/3")  # every address that was ever assigned
+_GLOBAL = IPv6Network("2000::/3")  # all public IPv6 addresses that were ever assigned
 
-# The entry `private`: addresses of private networks, except those at which clouds hand out credentials.
+# The addresses that the entry `private` of the setting allows are those in PRIVATE, except those in METADATA, at which
+# clouds hand out the credentials of machines.
 PRIVATE: tuple[Network, ...] = tuple(
     ip_network(text)
     for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8", "::1/128", "fc00::/7")
@@ -52,13 +53,14 @@ METADATA: tuple[Network, ...] = tuple(
     ip_network(text) for text in ("100.100.100.200/32", "fd00:ec2::/32", "fd20:ce::/32", "fd00:42::42/128")
 )
 
-# Formats that embed the IPv4 address at which packets arrive: their network, and the number of bits after the address.
+# Formats of IPv6 addresses that embed the IPv4 address at which packets arrive: the network of the format, and the
+# number of bits that follow the IPv4 address.
 _CARRIERS = (
     (IPv6Network("::ffff:0:0/96"), 0),  # v4-mapped
     (IPv6Network("64:ff9b::/96"), 0),  # NAT64
     (IPv6Network("2002::/16"), 80),  # 6to4
 )
-_ISATAP = (0x5EFE, 0x02005EFE)  # the upper half of an interface id
+_ISATAP = (0x5EFE, 0x02005EFE)  # the 32 bits before the IPv4 address that ISATAP embeds
 
 
 def reason_not_public(address: Address) -> str | None:
@@ -72,11 +74,11 @@ def reason_not_public(address: Address) -> str | None:
 
 
 def target_addresses(address: Address) -> Iterator[Address]:
-    """Yield the addresses at which packets to this one may arrive: itself, or the addresses that it embeds."""
+    """Yield the addresses at which packets to an address may arrive: the address itself, or one that it embeds."""
     if isinstance(address, IPv4Address):
         yield address
         return
-    bare = IPv6Address(int(address))  # without a zone
+    bare = IPv6Address(int(address))  # without its scope id
     for network, shift in _CARRIERS:
         if bare in network:
             yield IPv4Address(int(bare) >> shift & 0xFFFFFFFF)

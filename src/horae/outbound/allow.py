@@ -15,12 +15,12 @@ _HOW = 'Name addresses ("10.1.2.3"), networks ("10.0.0.0/8"), hosts ("db.interna
 
 
 class AllowedAddresses(Struct, frozen=True):
-    """The addresses and hosts that a setting allows; by default, public addresses only."""
+    """The addresses and hosts that a setting allows in addition to public addresses."""
 
     networks: tuple[Network, ...] = ()
     hosts: frozenset[str] = frozenset()
-    suffixes: tuple[str, ...] = ()
-    private: bool = False
+    suffixes: tuple[str, ...] = ()  # ".internal" for the entry "*.internal"
+    private: bool = False  # whether the setting has the entry "private"
 
     @classmethod
     def read(cls, entries: Iterable[str], setting: str = SETTING) -> "AllowedAddresses":
@@ -41,7 +41,7 @@ class AllowedAddresses(Struct, frozen=True):
         return cls(tuple(networks), frozenset(hosts), tuple(suffixes), private)
 
     def has_host(self, host: str) -> bool:
-        """Return whether the setting names a host, so that all its addresses may be called."""
+        """Return whether the setting names a host; then all addresses of the host may be called."""
         name = host.lower().rstrip(".")
         return name in self.hosts or name.endswith(self.suffixes)
 

@@ -1,6 +1,7 @@
-"""Connections to checked addresses: a name is resolved once, here, and never again.
+"""Connections to checked addresses.
 
-TLS and the Host header keep the name; only the socket uses the address.
+A name is resolved only here, and the socket connects to the checked address, so that no second lookup can lead
+elsewhere. TLS and the Host header still use the name.
 """
 
 import asyncio
@@ -45,14 +46,15 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         raise problem
 
     async def connect_unix_socket(self, path: str, *args: Any, **kwargs: Any) -> httpcore2.AsyncNetworkStream:
-        raise Refused("sockets of this machine are not called")
+        raise Refused("Unix sockets of this machine may not be called")
 
     async def sleep(self, seconds: float) -> None:
         await self._inner.sleep(seconds)
 
     async def checked(self, host: str, port: int, timeout: float | None) -> list[str]:
-        """Return a host's addresses. If one of them may not be called, refuse all, because such a name may be an
-        attack.
+        """Resolve a host and return its addresses. `timeout` is in seconds.
+
+        Raises Refused if any of them may not be called, because a name with such an address may be an attack.
         """
         try:
             async with asyncio.timeout(timeout):
@@ -71,15 +73,15 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
 
 
 def refusal(host: str, address: str, why: str) -> str:
-    """Return the message for a host that is not called, with the setting that would allow it."""
+    """Return the message for a refused host; it names the setting that would allow the address."""
     subject = address if host == address else f"{host} is {address}, which"
     return (
-        f"{subject} is {why}, and is not called. If it may be, the setting {SETTING} has to name it:"
+        f"{subject} is {why}, so it may not be called. To allow it, add it to the setting {SETTING}:"
         f" HORAE_{SETTING.upper()}={address}"
     )
 
 
 def _literal(place: tuple[Any, ...]) -> str:
-    """Return a socket address as text; a link-local one includes its link."""
+    """Return the IP address of a socket address as text; a link-local address includes its interface."""
     host, scope = str(place[0]), place[3] if len(place) > 3 else 0
     return f"{host}%{scope}" if scope and "%" not in host else host

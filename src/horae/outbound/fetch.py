@@ -1,4 +1,4 @@
-"""One request and its answer, bounded in size and time. Redirects are returned unless they may be followed."""
+"""One HTTP request and its answer, bounded in size and time. Redirects are followed only if the caller allows them."""
 
 import asyncio
 import base64
@@ -17,12 +17,12 @@ from horae.version import __version__
 ACCEPTED = "gzip"
 
 CONNECT = 10.0  # seconds
-SILENCE = 300.0  # seconds without a byte
-WHOLE = 600.0  # seconds for the whole request, however slowly data arrives
-MOST = 64 * 1024  # the default limit of a body, in bytes
-KEPT_ALIVE = 32  # idle connections
+SILENCE = 300.0  # the most seconds without a byte
+WHOLE = 600.0  # the most seconds for the whole request, even while data arrives
+MOST = 64 * 1024  # the default limit of an answer's body, in bytes
+KEPT_ALIVE = 32  # the most idle connections that stay open
 _REDIRECTS = (301, 302, 303, 307, 308)
-# Request headers that another origin may see: anything else may be a credential.
+# The only request headers that are sent to another origin after a redirect, because any other may be a credential.
 _HARMLESS = frozenset(
     {
         "accept",
@@ -38,9 +38,9 @@ _HARMLESS = frozenset(
 
 
 class Content:
-    """Collects a body up to `most` bytes and decompresses no more, because a few bytes can expand to gigabytes.
+    """Collects the body of an answer up to `most` bytes, and sets `is_full` if the body is longer.
 
-    `is_full` is set when there is more.
+    No more than this is decompressed, because a few compressed bytes can expand to gigabytes.
     """
 
     def __init__(self, encoding: str, most: int) -> None:
@@ -59,9 +59,10 @@ class Content:
         try:
             self._keep(self._decoder.decompress(piece, room + 1))
         except zlib.error as error:
-            raise ValueError(f"the answer cannot be unpacked: {error}") from None
+            raise ValueError(f"the answer cannot be decompressed: {error}") from None
 
     def whole(self) -> bytes:
+        """Return the first `most` bytes of the body."""
         return b"".join(self._parts)[: self._most]
 
     def _keep(self, piece: bytes) -> None:
@@ -71,12 +72,12 @@ class Content:
 
 
 class OutboundAnswer(Struct, frozen=True):
-    """An answer; the case of header names does not matter."""
+    """The answer to an outbound request."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Mapping[str, str]  # by name; the case of names does not matter
     body: bytes
-    is_whole: bool
+    is_whole: bool  # false if the body was longer than the limit and is cut off
     url: str  # the last URL after redirects
 
 
@@ -95,7 +96,10 @@ class OutboundRequest(Struct, frozen=True):
 
 
 class Outbound:
-    """Calls checked addresses only; it ignores proxies, cookies and credentials of the environment."""
+    """Sends requests, only to checked addresses. It uses no proxies or credentials of the environment, and no cookies.
+
+    `allowed` has the addresses that may be called besides public ones.
+    """
 
     def __init__(self, allowed: AllowedAddresses | None = None) -> None:
         self._allowed = allowed or AllowedAddresses()
@@ -112,10 +116,11 @@ class Outbound:
         most: int = MOST,
         within: float | None = None,
     ) -> OutboundAnswer:
-        """Send a request and read its answer, up to `most` bytes of the body, within so many seconds in all.
+        """Send a request and read its answer, with at most `most` bytes of the body.
 
-        Without `within` there are two limits, of silence and of the whole request, so that a slow trickle of data ends,
-        too. Raises Refused before anything is sent to a forbidden address; otherwise errors of httpcore2 and httpx2,
+        Up to `redirects` redirects are followed. The request may take `within` seconds in all. Without `within`, one
+        limit (SILENCE) ends a request without data, and another (WHOLE) ends a request whose data arrives too slowly.
+        Raises Refused before anything is sent to a forbidden address. Also raises errors of httpcore2 and httpx2,
         ValueError and TimeoutError.
         """
         request = _asked(method, url, headers or {}, content)
@@ -130,10 +135,13 @@ class Outbound:
                     request = following
                 return await self._one(request, most, silence)
         except TimeoutError:
-            raise TimeoutError(f"there was no whole answer within {whole:g} seconds") from None
+            raise TimeoutError(f"there was no complete answer within {whole:g} seconds") from None
 
     async def addresses(self, host: str, port: int, within: float) -> list[str]:
-        """Return a host's addresses, for protocols other than HTTP. Raises Refused as `fetch` does."""
+        """Resolve and check a host for protocols other than HTTP, and return its addresses.
+
+        `within` is in seconds. Raises Refused as `fetch` does.
+        """
         return await CheckedBackend(self._allowed).checked(host, port, within)
 
     async def close(self) -> None:
@@ -158,7 +166,7 @@ class Outbound:
             return OutboundAnswer(response.status, headers, body.whole(), not body.is_full, str(request.url))
 
     def _connections(self) -> httpcore2.AsyncConnectionPool:
-        """Return the connection pool, created at first use because reading certificates takes a while."""
+        """Return the connection pool. It is created at its first use, because reading certificates takes a while."""
         if self._pool is None:
             self._pool = httpcore2.AsyncConnectionPool(
                 ssl_context=httpx2.create_ssl_context(),
@@ -171,7 +179,7 @@ class Outbound:
 
 
 def _asked(method: str, url: str, headers: Mapping[str, str], content: bytes) -> OutboundRequest:
-    """Return a request with the usual headers; a name and password in the URL become a header."""
+    """Build a request with the usual headers. A user name and password in the URL become a header."""
     at = _checked_url(url)
     given = {
         "accept": "*/*",
@@ -189,20 +197,24 @@ def _asked(method: str, url: str, headers: Mapping[str, str], content: bytes) ->
 
 
 def _checked_url(url: str) -> httpx2.URL:
-    """Parse a URL. Its text stays out of messages: the whole URL may be a secret, and a part would not be recognised as
-    such.
+    """Parse a URL. Raises Refused.
+
+    No message has the text of the URL, because the whole URL may be a secret, and masking would not recognise a part.
     """
     try:
         at = httpx2.URL(url)
     except (httpx2.InvalidURL, ValueError):
-        raise Refused("what is to be called is not a URL, and is not called") from None
+        raise Refused("the text to call is not a valid URL") from None
     if at.scheme not in ("http", "https") or not at.host:
-        raise Refused("what is to be called is not a URL of http or https, and is not called")
+        raise Refused("the URL to call is not an http or https URL with a host")
     return at
 
 
 def _next(request: OutboundRequest, answer: OutboundAnswer) -> OutboundRequest | None:
-    """Return the request that a redirect asks for, or None. Raises Refused for a redirect that is not followed."""
+    """Return the request to which an answer redirects, or None if it is no redirect.
+
+    Raises Refused for a redirect that would be unsafe: from https to http, or with a body to another origin.
+    """
     place = answer.headers.get("location", "")
     if answer.status not in _REDIRECTS or not place:
         return None
@@ -217,8 +229,10 @@ def _next(request: OutboundRequest, answer: OutboundAnswer) -> OutboundRequest |
     if _is_same(request, following):
         return following
     if content:
-        remedy = "Call that URL itself"
-        raise Refused(f"{request.url.host} redirects a body to {url.host}, which is not followed. {remedy}")
+        remedy = "Call the URL of the redirect instead"
+        raise Refused(
+            f"{request.url.host} redirects a request with a body to {url.host}, which is not followed. {remedy}"
+        )
     kept = {name: value for name, value in following.headers.items() if name in _HARMLESS or name == "host"}
     return OutboundRequest(method, url, kept, content)
 
@@ -228,7 +242,10 @@ def _without_body(headers: dict[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _is_same(one: OutboundRequest, other: OutboundRequest) -> bool:
-    """Return whether credentials of one request may be sent with the other: the same origin, or its upgrade to TLS."""
+    """Return whether the credentials of `one` request may be sent with the `other`.
+
+    They may, if both have the same origin, or if the other only upgrades from http to https on the default ports.
+    """
     if one.origin == other.origin:
         return True
     to_tls = one.origin[0] == "http" and one.origin[2] == 80 and other.origin[0] == "https" and other.origin[2] == 443
@@ -236,5 +253,5 @@ def _is_same(one: OutboundRequest, other: OutboundRequest) -> bool:
 
 
 def _decoder(encoding: str) -> Any:
-    """Return a decompressor for the requested encoding; bodies in any other encoding stay as they are."""
+    """Return a decompressor for gzip, which requests accept, or None; bodies in other encodings stay as they are."""
     return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16) if encoding in ("gzip", "x-gzip") else None

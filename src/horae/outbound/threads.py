@@ -1,6 +1,7 @@
-"""Threads for waiting on remote machines, apart from threads for local work.
+"""Threads for waiting on remote machines, separate from the threads for local work.
 
-Requests to hosts that never answer can fill these threads and no others, so files, logs and passwords are still read.
+If hosts never answer, requests to them can block only these threads. So other threads still read files, write logs and
+check passwords.
 """
 
 import asyncio
@@ -10,11 +11,11 @@ from typing import TypeVar
 
 Found = TypeVar("Found")
 RESOLVER_THREADS = ThreadPoolExecutor(16, "horae-names")  # for name lookups
-# For blocking libraries: one thread per concurrent delivery, so that no delivery waits for another receiver.
-MAIL_THREADS = ThreadPoolExecutor(64, "horae-talks")  # mail servers; a delivery is aborted when its time is over
-APPRISE_THREADS = ThreadPoolExecutor(64, "horae-chats")  # apprise, which cannot be aborted
+# For libraries that block: each concurrent delivery has a thread, so that no delivery waits for another receiver.
+MAIL_THREADS = ThreadPoolExecutor(64, "horae-talks")  # deliveries to mail servers, which are aborted after a timeout
+APPRISE_THREADS = ThreadPoolExecutor(64, "horae-chats")  # deliveries by apprise, which cannot be aborted
 
 
 async def run_in(threads: ThreadPoolExecutor, work: Callable[[], Found]) -> Found:
-    """Run blocking work on one of these threads."""
+    """Run blocking work on one of these threads, and return its result."""
     return await asyncio.get_running_loop().run_in_executor(threads, work)

@@ -1,6 +1,6 @@
-"""Helpers for tests: a virtual clock, an inline runner, a whole server in a thread, a private PostgreSQL.
+"""Helpers for tests: an inline runner of jobs, a whole server in a thread, both on virtual clocks, and a PostgreSQL.
 
-Users import it, and so do Horae's tests and benchmarks; no other layer does.
+Only users, and Horae's own tests and benchmarks, import this package.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ __all__ = ("Crash", "Inline", "TimedOut", "Waits", "WorkflowFailed", "server")
 
 
 def __getattr__(name: str) -> Any:
-    """Import the server at its first use: it imports the whole engine."""
+    """Import `server` only at its first use, because that imports the whole engine."""
     if name != "server":
         raise AttributeError(f"module 'horae.testing' has no attribute {name!r}")
     from horae.testing.serving import server

@@ -1,4 +1,4 @@
-"""The decision after an attempt of the inline runner, by the engine's own rules."""
+"""Decide what follows an attempt of the inline runner, by the same functions as the engine."""
 
 from collections import Counter
 from random import Random
@@ -23,14 +23,14 @@ class TimedOut(TimeoutError):
 
 
 class _Middle(Random):
-    """Randomness that always returns the middle, so that delays in tests have no jitter."""
+    """A random generator that always returns the middle of a range, so that delays in tests have no jitter."""
 
     def uniform(self, a: float, b: float) -> float:
         return (a + b) / 2
 
 
 class ExecutionRules:
-    """The rules of one execution, and its failures by class."""
+    """The rules of a job for timeouts and retries, applied to one execution, whose failures are counted here."""
 
     def __init__(self, job: Any, began: Instant) -> None:
         spec = parse_definition(job.definition(), namespace_name="default", created_at=began).spec
@@ -47,19 +47,19 @@ class ExecutionRules:
         return FailurePolicy(retry=self._retry, delivery=self._delivery, due_at=self._began, failure_counts=tried)
 
     def limit(self, now: Instant) -> tuple[Instant, str] | None:
-        """Return when an attempt that begins now must end, and the name of that timeout."""
+        """Return when an attempt that begins now must end, and the name of the timeout, or None without a timeout."""
         run = [] if self._timeout is None else [(now + self._timeout, "timeout")]
         total = self.rules.ends_at
         return min([*run, *([] if total is None else [(total, "total")])], default=None)
 
     def deadline(self, now: Instant) -> Instant | None:
-        """Return the deadline of an attempt that begins now, as `ctx.deadline` shows it."""
+        """Return the value of `ctx.deadline` for an attempt that begins now."""
         limit, within = self.limit(now), self.spec.within
         ends = [*([] if limit is None else [limit[0]]), *([] if within is None else [self._began + within])]
         return min(ends, default=None)
 
     def after_failure(self, error: BaseException, failures: int, now: Instant) -> RetryAt | NoRetry:
-        """Decide what follows a failed attempt, which `failures` includes."""
+        """Decide what follows a failed attempt. `failures` is the number of failures so far, including this one."""
         failure = self._failure(error, failures)
         [(_, _, spent)] = self.rules.spent(0, 1)
         decision = self.rules.decide(failures, failure, now, _Middle(), spent=spent)

@@ -1,12 +1,12 @@
-"""The inline runner: one execution of a job, in this process, on a clock that jumps over every wait.
+"""The inline runner. It runs one execution of a job in this process, on a clock that jumps over every wait.
 
     run = Inline(order, item="piano", price=900)
     run.signal("decision", {"approved": True})
     assert await run.finish() == "receipt 1: 900"
 
-No server, no worker and no waiting: retries, delays and timeouts follow the engine's own rules. The `Inline` object
-stores the results of the function's steps. `crash_after=n` simulates a crash of the process right after the n-th result
-was stored; the execution continues in its next attempt.
+It needs no server and no worker. Retries, delays and timeouts follow the engine's own rules. The `Inline` object stores
+the results of the function's steps. `crash_after=n` simulates a crash of the process right after the n-th result was
+stored; then the execution continues in its next attempt.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ from horae.worker.code.execution_requests import (
 from horae.worker.holding import ItemOutcome
 from horae.worker.runners.outcome import encoded
 
-MOST_ATTEMPTS = 10_000  # an execution that is suspended this often would wait forever
+MOST_ATTEMPTS = 10_000  # an execution with this many attempts is taken to wait for ever
 
 
 if TYPE_CHECKING:
@@ -58,22 +58,22 @@ _numbers = itertools.count()
 
 
 class Crash(BaseException):
-    """The process of this attempt crashed."""
+    """A simulated crash of the process that runs an attempt."""
 
 
 class Waits(Exception):
-    """The execution waits, without a timeout, for a signal that was not sent."""
+    """The execution waits for something that will never happen, such as a signal that was not sent."""
 
 
 class InlineAttempt(Struct, frozen=True, kw_only=True):
-    """The result of one attempt: success, failed, suspended or crashed."""
+    """The end of one attempt."""
 
-    outcome: str
+    outcome: str  # success, failed, suspended or crashed
     error: BaseException | None = None
 
 
 class Inline:
-    """One execution of a job's function. The results in `kept` survive its attempts.
+    """One execution of a job's function. `kept` has the results of its steps, which later attempts reuse.
 
     For a workflow, `Inline(...)` returns an `InlineWorkflow`, which the real engine runs.
     """
@@ -107,7 +107,8 @@ class Inline:
         self.log: list[str] = []
         self.cancelled = False
 
-    if TYPE_CHECKING:  # an InlineWorkflow has these; type checkers cannot tell the two apart
+    # Members of InlineWorkflow. Type checkers take an `Inline(...)` for an Inline even if it is an InlineWorkflow.
+    if TYPE_CHECKING:
         states: dict[str, str]
         execution: "ExecutionInfo | None"
 
@@ -119,27 +120,28 @@ class Inline:
 
     @property
     def slept(self) -> float:
-        """Return the seconds that have passed on its clock."""
+        """Return the seconds that have passed on the execution's clock."""
         return (self._now - self._began) / SECOND
 
     @property
     def steps(self) -> dict[str, Any]:
-        """Return stored step results by name; Horae's own names begin with @."""
+        """Return the stored results of steps by name. Names of steps that Horae adds itself begin with @."""
         return {name: msgspec.json.decode(result) for name, result in self.kept.items()}
 
     def signal(self, name: str, payload: Any = None) -> None:
-        """Send a signal; the execution takes it when it waits for it."""
+        """Send a signal; the execution receives it when it waits for a signal with this name."""
         self._signals.append(Signal(id=self._env.new_id(), name=name, payload=msgspec.json.encode(payload)))
 
     def crash_after(self, count: int) -> None:
-        """Simulate a crash after `count` more results were stored."""
+        """Simulate a crash after `count` more step results were stored."""
         self._crash_after = count
 
     async def finish(self) -> Any:
         """Run attempts until the execution has ended; return its result, or raise the error with which it failed.
 
-        Failures, timeouts and crashes are retried by the job's own rules; the clock jumps over the waits in between.
-        After a failure, `reason` says why there was no further retry. Raises Waits when nothing can wake the execution.
+        Failures, timeouts and crashes are retried by the job's own rules. The clock jumps over the waits between
+        attempts. After a failure, `reason` says why there was no further retry. Raises Waits when the execution waits
+        for a signal that was not sent, without a timeout.
         """
         for _ in range(MOST_ATTEMPTS):
             try:
@@ -157,7 +159,7 @@ class Inline:
                 if _is_stopped():
                     raise
                 self._go_on(error)
-        raise Waits(f"it was suspended {MOST_ATTEMPTS} times")
+        raise Waits(f"The execution was suspended {MOST_ATTEMPTS} times.")
 
     def _go_on(self, error: BaseException) -> None:
         """Move the clock to the next attempt after a failure, or raise the error that ends the execution."""
@@ -168,7 +170,7 @@ class Inline:
         self._now = max(self._now, decision.at)
 
     async def _check_total(self) -> None:
-        """Fail an execution that has waited longer than `timeouts.total`."""
+        """Fail a suspended execution whose total time is longer than `timeouts.total` allows."""
         ends_at = self._judge.rules.ends_at
         if ends_at is not None and self._now >= ends_at:
             self._now = ends_at
@@ -177,7 +179,11 @@ class Inline:
             self._go_on(error)
 
     async def attempt(self) -> Any:
-        """Run one attempt. Raises Suspended when it waits, with the clock moved to its wake-up, and Crash."""
+        """Run one attempt and return its result.
+
+        Raises Crash for a simulated crash, and Suspended when the execution sleeps or waits. The clock has then been
+        moved to the instant at which the execution continues.
+        """
         port = _InlinePort(self, self._judge.limit(self._now))
         context = Context(self._facts(), port, self._secrets)
         try:
@@ -203,7 +209,7 @@ class Inline:
         self.attempts.append(InlineAttempt(outcome="failed", error=error))
 
     async def _call(self, context: Context, port: "_InlinePort") -> Any:
-        """Call the function. Real time counts, too: a function that hangs is abandoned when its time is over."""
+        """Call the function. Its timeout also counts in real time, so that a function that hangs is abandoned."""
         entry = self._job
         function = getattr(entry, "function", entry)
         bind = entry.signature.binder(entry.definition().get("params", {}))
@@ -240,18 +246,18 @@ class Inline:
         )
 
     def _wake(self, wake_at: Instant | None, waits: tuple[str, ...]) -> None:
-        """Move the clock to the wake-up, unless a signal has arrived meanwhile."""
+        """Move the clock to the instant at which the execution continues, unless a signal arrived meanwhile."""
         if any(step not in self._deadlines for step in waits):
             return
         if wake_at is None:
             names = ", ".join(step.removeprefix("@wait:") for step in waits)
-            raise Waits(f"it waits for {names}: send it with signal()")
+            raise Waits(f"The execution waits for the signal {names}. Send it with signal().")
         self._now = max(self._now, wake_at)
 
-    # Requests of the function's port
+    # Answers to requests that the function makes through its port
 
     def answer(self, ask: ExecutionRequest) -> Any:
-        """Return a server's answer to a request."""
+        """Answer a request of the function as a server would."""
         if isinstance(ask, RememberStep):
             return self._keep(ask)
         if isinstance(ask, RecallSteps):
@@ -277,7 +283,7 @@ class Inline:
         return self.kept[ask.name]
 
     def _count(self) -> None:
-        """Crash when enough results were stored, before the code gets its answer."""
+        """Simulate the crash of `crash_after`, after a result was stored but before the function gets it."""
         if self._crash_after is None:
             return
         self._crash_after -= 1
@@ -309,13 +315,13 @@ class Inline:
 
 
 def _is_stopped() -> bool:
-    """Return whether the test itself is being cancelled; the function's own CancelledError is an ordinary failure."""
+    """Return whether the test itself is being cancelled. Otherwise a CancelledError is the function's own failure."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 def _through_json(value: Any) -> Any:
-    """Return a result as a reader of the execution gets it."""
+    """Encode and decode a result, so that it has the form in which readers of the execution get it."""
     told = encoded(value)
     if isinstance(told, ItemOutcome) and told.error is not None:
         raise {"ResultTooLarge": ResultTooLarge}.get(told.error.type, BadResult)(told.error.message)
@@ -323,23 +329,23 @@ def _through_json(value: Any) -> Any:
 
 
 class _Stop(BaseException):
-    """Leaves a function whose time is over; a BaseException, so that code that handles failures does not catch it."""
+    """Ends a function whose time is over. It is a BaseException so that the function's own handlers do not catch it."""
 
 
 class _InlinePort:
-    """The function's port to its runner, which answers at once."""
+    """The object through which the function sends requests to the inline runner, which answers at once."""
 
     def __init__(self, run: Inline, limit: tuple[Instant, str] | None) -> None:
         self._run, self._limit = run, limit
         self._crashed = False
         self.timed_out = False
-        self.ended = False  # a thread that outlives its attempt gets no more answers
+        self.ended = False  # when true, a function that still runs in a thread after its attempt gets no more answers
 
     def seconds_left(self) -> float | None:
         return None if self._limit is None else (self._limit[0] - self._run._now) / SECOND
 
     def time_out(self) -> TimedOut:
-        """Move the clock to the end of the function's time."""
+        """Move the clock to the end of the function's time, and return the error for its timeout."""
         at, kind = self._limit or (self._run._now, "timeout")
         self._run._now = at
         return TimedOut(kind)

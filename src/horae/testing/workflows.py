@@ -1,4 +1,6 @@
-"""`Inline(workflow)`: one execution of a workflow, run by the real engine in this process on a clock that jumps."""
+"""`Inline(workflow)`: one execution of a workflow, run by the real engine in this process, on a clock that jumps over
+waits.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class WorkflowFailed(Exception):
-    """The workflow did not succeed; `execution` has the details."""
+    """An error for a workflow that did not succeed; `execution` has the details."""
 
     def __init__(self, execution: ExecutionInfo) -> None:
         super().__init__(execution.error_message or f"The workflow is {execution.status}.")
@@ -19,7 +21,7 @@ class WorkflowFailed(Exception):
 
 
 class InlineWorkflow:
-    """One execution of a workflow. Signals, events and approvals are given before it runs, in any order."""
+    """One execution of a workflow. Tests add its signals, events and approvals, in any order, before it runs."""
 
     def __init__(self, flow: "AppWorkflow", /, *, secrets: Mapping[str, str] | None = None, **params: Any) -> None:
         self._flow, self._params, self._secrets = flow, params, secrets or {}
@@ -31,27 +33,26 @@ class InlineWorkflow:
         self.slept = 0.0
 
     def signal(self, name: str, payload: Any = None) -> None:
-        """Send a signal; the execution receives it when a step waits for it."""
+        """Send a signal; the execution receives it when a step waits for a signal with this name."""
         self._signals.append((name, payload))
 
     def event(self, name: str, payload: Any = None) -> None:
-        """Send an event as soon as a step waits for one with this name."""
+        """Send an event as soon as a step waits for an event with this name."""
         self._events.append((name, payload))
 
     def approve(self, step: str, comment: str = "") -> None:
-        """Approve a step that waits for an approval."""
+        """Approve a step as soon as it waits for an approval."""
         self._answers[step] = True, comment
 
     def reject(self, step: str, comment: str = "") -> None:
-        """Reject a step that waits for an approval."""
+        """Reject a step as soon as it waits for an approval."""
         self._answers[step] = False, comment
 
     async def finish(self) -> Any:
         """Run the workflow to its end and return its result.
 
-        Raises WorkflowFailed, or Waits for a missing signal or event.
-
-        Afterwards `states` holds the state of each step, `slept` the seconds that passed on its clock.
+        Raises WorkflowFailed, or Waits if a signal, an event or an approval for which it waits is missing. Afterwards
+        `states` has the state of each step, and `slept` the seconds that passed on the workflow's clock.
         """
         from horae.testing.serving import server
 
@@ -83,7 +84,7 @@ class InlineWorkflow:
         return nodes
 
     async def _give(self, horae: "Server", execution: ExecutionInfo) -> bool:
-        """Answer one approval or send one event for which a step waits; return whether there was one."""
+        """Answer one approval or send one event for which a step waits; return False if there was nothing to do."""
         for wait in await horae.client.executions.approvals():
             answer = self._answers.pop(wait.raw["step"], None) if wait.raw["executionId"] == execution.id else None
             if answer is not None:
