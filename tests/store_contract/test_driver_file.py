@@ -35,11 +35,11 @@ def traced(driver: FileDriver) -> list[str]:
 
 
 async def test_the_error_for_a_file_that_is_not_a_store_has_a_remedy(path: Path, env: Env):
-    path.write_bytes(b"something else entirely" * 300)
-    with pytest.raises(StoreUnavailable, match="something else") as refused:
+    path.write_bytes(b"not a SQLite database entirely" * 300)
+    with pytest.raises(StoreUnavailable, match="not a SQLite database") as refused:
         await open_store_driver(f"sqlite:///{path}", env)
     assert "horae db restore" in refused.value.remedy
-    assert path.read_bytes().startswith(b"something else entirely")
+    assert path.read_bytes().startswith(b"not a SQLite database entirely")
 
 
 async def test_the_error_for_a_second_process_names_the_owner(file_driver: FileDriver, path: Path, env: Env):
