@@ -1,6 +1,6 @@
-"""Secrets in a worker: received with grants or looked up here, filled into jobs, and masked in everything sent.
+"""Secrets in a worker: received with grants or looked up here, filled into jobs, and masked in all data that is sent.
 
-A granted slice holds its secrets as `HeldSecrets`, only as long as it exists. They are never written to disk.
+A granted slice has its secrets as `HeldSecrets`, only as long as the slice is held. They are never written to disk.
 """
 
 import os
@@ -27,28 +27,28 @@ from horae.worker.code.execution_requests import (
 
 _LEFT_OUT = re.compile(r"(\n\.\.\. \d+ characters left out \.\.\.\n)")  # as `failure.shorten` writes it
 _STORED = (
-    "What is submitted or waited for is stored. Let the job that needs the secret name it, with `secrets` or in its own"
-    " definition, and leave it out here."
+    "Submissions and waits are stored. Leave the value out here, and declare the secret in the job that needs it, with"
+    " `secrets` or in its definition."
 )
 
 
 class SecretUnavailable(Exception):
-    """A missing secret with the reason; an execution that needs it does not start."""
+    """A secret is missing; the message has the reason. An execution that needs the secret does not start."""
 
     failure = "SecretUnavailable"
 
 
 class ParamsUnavailable(SecretUnavailable):
-    """Params that the server could not decrypt, with the reason."""
+    """The server could not decrypt the params; the message has the reason."""
 
     failure = "ParamsUnavailable"
 
 
 class ReceivedSecrets(Struct, frozen=True):
-    """Secrets that a server sent with a grant."""
+    """Secrets that a server sent with a grant, by name."""
 
     values: Mapping[str, str]
-    problems: Mapping[str, str]
+    problems: Mapping[str, str]  # the reasons why values are missing
 
 
 def received_secrets(answer: Answer, references: tuple[str, ...]) -> ReceivedSecrets:
@@ -70,7 +70,7 @@ class HeldSecrets:
         self.plan: Any = None  # the job's plan with these secrets filled in
 
     def text(self, text: str) -> str:
-        """Mask values in a text that may have been shortened, including values that are partly cut off."""
+        """Mask secret values in a text that may have been shortened, including values that are partly cut off."""
         parts = _LEFT_OUT.split(text)
         if len(parts) == 1:
             return self.redactor.text(text)
@@ -80,13 +80,13 @@ class HeldSecrets:
         )
 
     def cut(self, data: bytes) -> bytes:
-        """Mask values in the start of a longer byte string."""
+        """Mask secret values in the start of a longer byte string, including a value that is cut off at its end."""
         stream = self.redactor.stream()
         shown = stream.feed(data)
         return shown if not stream.held else shown + MASK.encode()
 
     def outcome(self, outcome: Any) -> Any:
-        """Mask values in a result or an outcome; return the same object if there is nothing to mask."""
+        """Mask secret values in a result or an outcome; return the same object if there is nothing to mask."""
         if isinstance(outcome, bytes):
             return self.redactor.json(outcome)
         result = self.redactor.json(outcome.result)
@@ -106,7 +106,7 @@ class HeldSecrets:
         return error if covered == error else covered
 
     def ask(self, ask: ExecutionRequest) -> tuple[ExecutionRequest, str]:
-        """Mask values in a request. Return the new request and the name of its masked part.
+        """Mask secret values in a request. Return the new request, and a description of its masked part, or "".
 
         Raises BadInput if masking would change the meaning of the request.
         """
@@ -116,7 +116,7 @@ class HeldSecrets:
             return (
                 (ask, "")
                 if result is before
-                else (RememberStep(ask.name, msgspec.Raw(result)), f"what {ask.name!r} keeps")
+                else (RememberStep(ask.name, msgspec.Raw(result)), f"the stored result of {ask.name!r}")
             )
         if isinstance(ask, UploadArtifact):
             name = self.redactor.text(ask.name)
@@ -124,17 +124,23 @@ class HeldSecrets:
         if isinstance(ask, SubmitExecutions | WaitForSignal):
             message = msgspec.json.encode(ask)
             if self.redactor.json(message) is not message:
-                raise BadInput("This holds the value of a secret.", _STORED)
+                raise BadInput("The request contains the value of a secret.", _STORED)
         return ask, ""
 
 
 def reuse_secrets(values: Mapping[str, str], last: HeldSecrets | None) -> HeldSecrets:
-    """Return these values; the former slice's object if they are equal, since much is compiled from it."""
+    """Return an object with these values: `last`, that of the former slice, if its values are equal.
+
+    This saves work, because the redactor and the job's plan with these secrets were made for that object.
+    """
     return last if last is not None and last.values == values else HeldSecrets(values)
 
 
 class SecretProviders:
-    """Sources of secrets that the worker's owner allows: variables by name, files of one folder."""
+    """The sources of secrets on this machine that the worker's owner allows.
+
+    These are the environment variables with certain names, and the files of one folder.
+    """
 
     def __init__(self, names: tuple[str, ...] = (), folder: str = "") -> None:
         self._names = frozenset(names)
@@ -152,12 +158,13 @@ class SecretProviders:
             return _checked(reference, self._file(name))
         if name in given.values:
             return given.values[name]
-        why = given.problems.get(name, "The server sent no value; upgrade it.")
-        raise SecretUnavailable(f'the secret "{name}" cannot be given: {why}')
+        why = given.problems.get(name, "The server sent no value; upgrade the server.")
+        raise SecretUnavailable(f'the server could not provide the secret "{name}": {why}')
 
     def _variable(self, name: str) -> str:
         if name not in self._names:
-            raise SecretUnavailable(f"this worker gives no secret://env/{name}; allow it with HORAE_SECRET_ENV={name}")
+            message = f"this worker does not provide secret://env/{name}; allow it with HORAE_SECRET_ENV={name}"
+            raise SecretUnavailable(message)
         value = os.environ.get(name)
         if value is None:
             raise SecretUnavailable(
@@ -167,7 +174,7 @@ class SecretProviders:
 
     def _file(self, name: str) -> str:
         if not self._folder:
-            message = f"this worker gives no secret://file/{name}; name the folder with HORAE_SECRET_FILES"
+            message = f"this worker provides no secret://file/{name}; set the folder of secrets by HORAE_SECRET_FILES"
             raise SecretUnavailable(message)
         try:
             with (Path(self._folder) / name).open("rb") as file:
@@ -187,7 +194,7 @@ def _checked(reference: str, value: str) -> str:
 
 
 def failed_answer(error: Exception) -> "Future[Any]":
-    """Return the answer to a request that is not sent."""
+    """Return a future with an error, in place of the answer to a request that is not sent."""
     answer: Future[Any] = Future()
     answer.set_exception(error)
     return answer

@@ -30,10 +30,11 @@ from horae.worker.outbox import ExchangeLoad, Outbox, key_of
 from horae.worker.pace import DurationEstimates
 from horae.worker.stock import Stock
 
-MARGIN = 3.0  # in the last seconds before the session's timeout, no item is started
-TOLD_AFTER = 1.0  # seconds that an item runs before its start is reported: not worth it for short items
+MARGIN = 3.0  # seconds before the session's timeout; no item is started in them
+REPORT_START_AFTER = 1.0  # seconds that an item runs before its start is reported; short items end before
 FLUSH = 0.2  # seconds that log lines, progress and starts wait to be sent together
-POLLS, CARRIERS = 2, 2  # exchanges in flight at once: those that wait for work, and those that do not
+# Exchanges in flight at once: polls, which wait for work, and carriers, which are answered at once.
+POLLS, CARRIERS = 2, 2
 
 
 class ExchangeChannel:
@@ -61,7 +62,7 @@ class WorkerSession:
         self.fence = 0.0  # monotonic time from which no item is started
         self.draining = False
         self.ended = False
-        self.on_ended: OnEnded | None = None  # called with ended attempts
+        self.on_ended: OnEnded | None = None  # is called with ended attempts
         self.pace = pace or DurationEstimates()
         self.stock = Stock(clock, self.pace, slots, resources)
         self.outbox = Outbox()
@@ -72,10 +73,10 @@ class WorkerSession:
         self.patience = min(registered.heartbeat, int(self._trust * 0.45 * SECOND))
         self._channels = [ExchangeChannel(number) for number in range(POLLS + CARRIERS)]
         self._offsets: deque[int] = deque(maxlen=16)
-        self._told: set[Key] = set()  # items whose starts were reported
-        self._told_draining = False
-        self._look_at = self._flush_at = 0.0
-        self._asked_free_at = clock.monotonic()  # fetching ahead pauses soon after it while no slot is idle
+        self._reported_starts: set[Key] = set()  # running items whose starts were reported
+        self._reported_draining = False
+        self._look_at = self._flush_at = 0.0  # monotonic times
+        self._asked_free_at = clock.monotonic()  # when work for an idle slot was last requested; see `_wants`
         self._learn(registered.now, clock.monotonic())
 
     # Exchanges
@@ -88,7 +89,7 @@ class WorkerSession:
         self._look_around()
         inflight = self.unanswered()
         polls = [exchange for exchange in inflight if exchange.wait]
-        if self._has_to_tell() and len(inflight) - len(polls) < CARRIERS:
+        if self._has_reports() and len(inflight) - len(polls) < CARRIERS:
             return self._open(channel, 0, *self._wants(inflight))
         return self._poll(channel, inflight, polls)
 
@@ -118,12 +119,13 @@ class WorkerSession:
         return [found for request in answer.requests if (found := apply_request(request, self.stock, self.outbox))]
 
     def refused(self, exchange: Exchange, reason: str, index: int | None = None) -> Exchange | None:
-        """Return the exchange to send instead of one that the server refused unread, under the same number.
+        """Return the exchange to send, under the same number, in place of one that the server refused unread.
 
-        It is halved until the faulty entry is alone, unless the server names the `index` of an outcome. A faulty
-        outcome becomes a failure, a faulty log line a note of its refusal.
+        Each call halves the data of the exchange, until only the faulty entry is left; the server can also name this
+        entry by the `index` of an outcome. A faulty outcome is replaced by a failure, a faulty log line by a note.
 
-        None if nothing is left to remove: the server and this session do not understand each other.
+        Return None if the exchange has no data to remove: then the server and this session do not understand each
+        other.
         """
         channel = self._channels[exchange.channel]
         if self.ended or channel.exchange is not exchange:
@@ -156,7 +158,7 @@ class WorkerSession:
     def take(self) -> Chunk | None:
         """Return work for an idle slot, if there is any and the session cannot have expired.
 
-        The slot starts its items by `Chunk.begin`.
+        The slot starts the items of the chunk by `Chunk.begin`.
         """
         if self.ended or self._clock.monotonic() >= self.fence:
             return None
@@ -209,7 +211,7 @@ class WorkerSession:
             self.outbox.logs.show(key_of(item), seq, unfinished)
 
     def leave_out(self, item: Item, lines: int, size: int) -> None:
-        """Report the missing part of a running item's log, together with its latest line."""
+        """Report the number of lines and bytes that were left out of the log of a running item."""
         if not self.ended:
             self.outbox.logs.leave_out(key_of(item), lines, size)
 
@@ -245,7 +247,7 @@ class WorkerSession:
     @property
     def is_drained(self) -> bool:
         """Return whether nothing is held and the server has received all reports."""
-        return self.draining and self._told_draining and self.stock.is_empty and not self.outbox
+        return self.draining and self._reported_draining and self.stock.is_empty and not self.outbox
 
     # Time
 
@@ -276,10 +278,10 @@ class WorkerSession:
     # Inside
 
     def _wants(self, inflight: list[Exchange]) -> tuple[int, dict[UUID, int]]:
-        """Return the idle slots and the items to fetch ahead, without those that unanswered exchanges request.
+        """Return the number of idle slots, and the items to fetch ahead by job, that no unanswered exchange requests.
 
-        A worker that is always busy with short jobs pauses fetching ahead now and then, so that other workers get a
-        turn.
+        After `FETCH_PAUSE` seconds without an idle slot, a worker fetches nothing ahead until a slot is idle, so that
+        other workers get a turn.
         """
         if self.draining:
             return 0, {}
@@ -288,9 +290,10 @@ class WorkerSession:
         return free, {} if starved else fetch_ahead(self.stock, inflight)
 
     def _poll(self, channel: ExchangeChannel, inflight: list[Exchange], polls: list[Exchange]) -> Exchange | None:
-        """Open a poll: one exchange waits for work or updates at any time, a second if the first requests no work.
+        """Return a new poll, an exchange that waits for work or requests of the server, if one is needed.
 
-        A poll that only fetches ahead short jobs requests no idle slots: the second poll requests them.
+        One poll is always in flight. A second one is opened if work can be requested that the first does not request:
+        for slots that have become idle, or items to fetch ahead.
         """
         if self.is_drained or len(polls) == POLLS or any(poll.free for poll in polls):
             return None
@@ -299,18 +302,21 @@ class WorkerSession:
             return self._open(channel, self.patience, free, prefetch)
         return None
 
-    def _has_to_tell(self) -> bool:
-        if self.outbox.has_outcomes or self.draining > self._told_draining:
+    def _has_reports(self) -> bool:
+        if self.outbox.has_outcomes or self.draining > self._reported_draining:
             return True
         return self.outbox.has_news and (self.outbox.logs.fills_exchange or self._clock.monotonic() >= self._flush_at)
 
     def _open(self, channel: ExchangeChannel, wait: int, free: int, prefetch: dict[UUID, int]) -> Exchange:
-        """Number an exchange. An exchange that waits carries no reports, so that reports are answered soon."""
+        """Create an exchange with the next number of its channel.
+
+        An exchange that waits for work carries no reports, so that the reports are answered at once.
+        """
         room = free_room(self.stock, self.unanswered()) if free and self.stock.room else {}
         load = ExchangeLoad() if wait else self.outbox.load()
         now = self._clock.monotonic()
         channel.n += 1
-        self._told_draining = self.draining
+        self._reported_draining = self.draining
         if not wait:
             self._flush_at = now + FLUSH
         if free:
@@ -331,34 +337,35 @@ class WorkerSession:
         return channel.exchange
 
     def _learn(self, server_now: Instant, sent_at: float) -> None:
-        """Extend the fence, counted from the send time of the request, and update the clock offset.
+        """Extend the fence and update the clock offset, after an answer.
 
-        The quickest of the last answers gives the best offset.
+        The fence is counted from the time at which the request was sent. The largest of the last offsets is the best,
+        because it is that of the answer with the shortest delay.
         """
         self.fence = max(self.fence, sent_at + self._trust)
         self._offsets.append(server_now - int(self._clock.monotonic() * SECOND))
         self.outbox.offset = max(self._offsets)
 
     def _look_around(self) -> None:
-        """Periodically report the start of every item that is not short, once, and forget unused backlogs."""
+        """Report the start of every item that has run for a while, and forget unused backlogs, once in every period."""
         now = self._clock.monotonic()
         if now < self._look_at:
             return
-        patience = min(TOLD_AFTER, self.patience / SECOND)
+        patience = min(REPORT_START_AFTER, self.patience / SECOND)
         self._look_at = now + patience / 4
         long = {key_of(b[:2]): b[2] for _, b in self.stock.running() if now - b[2] >= patience}
-        for key in long.keys() - self._told:
+        for key in long.keys() - self._reported_starts:
             at = self.instant(long[key])
             self.outbox.start(Started(parcel=key[0], lo=key[1], hi=key[1] + 1, attempt=key[2], at=at))
-        self._told = set(long)
+        self._reported_starts = set(long)
         self.stock.prune()
 
     def _release(self, items: Iterable[Item]) -> None:
-        """Hand unstarted items back; this is no attempt of theirs."""
+        """Hand back unstarted items; this does not count as an attempt."""
         self.outbox.end([(held_slice, index, None, None, RELEASED) for held_slice, index in items])
 
     def _hand_back(self, ranges: Sequence[Range]) -> None:
-        """Hand back unstarted items, because more urgent ones wait. Fetching ahead pauses until a slot was idle."""
+        """Hand back unstarted items, because more urgent ones wait. Nothing is fetched ahead until a slot is idle."""
         named: dict[tuple[UUID, int], list[Range]] = {}
         for part in ranges:
             named.setdefault((part.parcel, part.attempt), []).append(part)

@@ -22,11 +22,11 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     name: str = ""  # shown as workerId; by default the host name and the process id
     queues: tuple[str, ...] = ("default",)
     weights: dict[str, float] = {}  # of queues, relative to each other
-    strict: bool = False  # serve its queues in their order
+    strict: bool = False  # serve the queues strictly in their order, not by their weights
     labels: dict[str, str] = {}
     concurrency: int = 10  # its slots
     resources: dict[str, int] = {}  # other resources that executions use, such as memory in bytes
-    kinds: tuple[str, ...] = ("command", "http")  # of work it accepts besides its functions
+    kinds: tuple[str, ...] = ("command", "http")  # kinds of tasks that it accepts besides its functions
     grace: Micros = 30 * SECOND  # the time that a drain leaves to running work
     pass_env: tuple[str, ...] = ()  # more environment variables that commands may read
     limits: ResourceLimits = NO_LIMITS  # default limits of executions in their own processes
@@ -53,7 +53,7 @@ class JobFunction(Protocol):
 
     @property
     def retry_function(self) -> Any:
-        """The job's own rule from (failures, error) to a span, False or None; or None."""
+        """The job's own retry rule, if any: a function of (failures, error) that returns a span, False or None."""
         ...
 
 

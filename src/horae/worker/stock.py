@@ -15,8 +15,8 @@ from horae.worker.holding import Chunk, HeldSlice, Item, JobBacklog, StartedItem
 from horae.worker.pace import DurationEstimates
 from horae.worker.secrets import received_secrets
 
-STALL = 0.02  # seconds after which an item counts as blocking its chunk
-OVERDUE = 1.0  # seconds after which a worker hands back an unstarted item
+STALL = 0.02  # seconds that an item runs before it counts as blocking the other items of its chunk
+OVERDUE = 1.0  # seconds that an unstarted item is held before the worker hands it back
 KEEP = 2.0  # seconds that an empty backlog is remembered
 
 
@@ -34,7 +34,7 @@ class Stock:
         self.chunks: dict[Chunk, None] = {}
         self._clock = clock
         self._spread: dict[Chunk, None] = {}  # chunks of more than one item
-        self._waiting: deque[JobBacklog] = deque()  # backlogs with ready items, in turn
+        self._waiting: deque[JobBacklog] = deque()  # backlogs with ready items, in the order of their turns
         self._slices: dict[tuple[UUID, int], list[HeldSlice]] = {}
         self._pressed: dict[JobBacklog, None] = {}  # backlogs with a start timeout
         self._count = 0
@@ -179,9 +179,9 @@ class Stock:
         return [c for c in self._spread if (c.left or c.done) and (b := c.running()) and now - b[2] >= STALL]
 
     def overdue(self) -> dict[JobBacklog, list[Item]]:
-        """Take out items that have waited too long for a slot: another worker may have an idle slot.
+        """Take out items that have waited too long for a slot, because another worker may have an idle slot.
 
-        The job that keeps the slots busy does not matter. Idle slots come first: call `take` before.
+        Call `take` first, so that idle slots of this worker get items before they are taken out.
         """
         since = self._clock.monotonic() - OVERDUE
         for chunk in list(self._spread):
@@ -191,7 +191,7 @@ class Stock:
         return {backlog: _split(backlog.ready, since) for backlog in waiting}
 
     def _put_back_late(self, chunk: Chunk, since: float) -> None:
-        """Return the items behind a slot's running item to their backlog, if they were held since then."""
+        """Return the unstarted items of a chunk to their backlog, if they have been held since the time `since`."""
         try:
             is_late = chunk.left[0][0].held_at <= since
         except IndexError:  # the slot has just taken the last item
@@ -222,7 +222,7 @@ class Stock:
                 del self.backlogs[key]
 
     def clear(self) -> None:
-        """Forget everything; slots find no more items to start."""
+        """Forget everything, so that slots find no more items to start."""
         for chunk in self.chunks:
             chunk.left.clear()
         self.backlogs.clear()
@@ -231,7 +231,7 @@ class Stock:
         self._slices.clear()
 
     def _offer(self, backlog: JobBacklog) -> None:
-        """Put an empty backlog into the queue; call this before items join it."""
+        """Let a backlog wait for a slot, unless it does so already. Call this before items are added to it."""
         backlog.used_at = self._clock.monotonic()
         if not backlog.ready and backlog not in self._waiting:
             self._waiting.append(backlog)
@@ -280,7 +280,7 @@ class Stock:
 
 
 def _split(ready: deque[Item], since: float) -> list[Item]:
-    """Take out the items that were held at that time."""
+    """Take out the items that were held already at the time `since`."""
     items = list(ready)
     ready.clear()
     ready.extend(item for item in items if item[0].held_at > since)

@@ -22,15 +22,15 @@ from horae.worker.code.execution_requests import ArtifactReceipt, ChildReceipt, 
 class Transport(Protocol):
     """Carries a session's calls to a server that answers.
 
-    Every call raises the server's error as its class of errors.py. `Busy` (and its subclasses) means: repeat it,
-    perhaps on another server; a missing answer is a `Busy` too. Every call except `register` may be repeated without
-    harm.
+    If the server answers with an error, the call raises the class of `horae.errors` that represents it. `Busy` or a
+    subclass of it means that the call should be repeated, perhaps on another server; it is raised if no answer arrives,
+    too. Every call except `register` may be repeated without harm.
     """
 
     async def register(self, body: Register) -> Registered: ...
 
     async def exchange(self, session: UUID, body: Exchange) -> Answer:
-        """Wait for the answer as long as the exchange itself may wait, and 3 s more."""
+        """Wait for the answer for the time that the server may hold it back (`body.wait`), and 3 s more."""
         ...
 
     async def submit_children(self, session: UUID, body: ChildSubmit) -> list[ChildReceipt]: ...
@@ -48,7 +48,7 @@ class Transport(Protocol):
         ...
 
     async def close_session(self, session: UUID) -> None:
-        """End the session after a drain: it owns nothing any more."""
+        """End the session after a drain, when it holds no items any more."""
         ...
 
     def add_servers(self, servers: Sequence[str]) -> None:

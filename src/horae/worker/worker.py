@@ -48,8 +48,8 @@ log = structlog.get_logger("horae.worker")
 
 FATAL = (Unauthorized, Forbidden, ProtocolMismatch)
 FIRST_WAIT, LAST_WAIT = 0.05, 1.0  # seconds between repetitions
-BROKEN_TRIES = 10  # internal errors of servers after which an exchange is made smaller
-PARTING = 10.0  # seconds after all grace times when a drain ends even if no server answers
+BROKEN_TRIES = 10  # internal errors of servers after which the data of an exchange is halved
+PARTING = 10.0  # seconds after all grace times, after which a drain ends even if no server answers
 
 End = Literal["drained", "aborted", "replace"]
 
@@ -76,7 +76,7 @@ class WorkerRuntime:
         self._turning = False
         self._wakes_at: float | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._strays: list[Cost] = []  # costs of chunks of ended sessions that still run
+        self._strays: list[Cost] = []  # resources of chunks that still run for ended sessions
         self._draining = False
         self._replacing = False
         self._parting = False
@@ -100,10 +100,10 @@ class WorkerRuntime:
             await self._close()
 
     def drain(self, within: Micros | None = None) -> None:
-        """Stop claiming, hand back unstarted and preemptible items, finish the rest within the grace time, and leave.
+        """Stop claiming, hand back unstarted and preemptible items, finish other items in the grace time, and leave.
 
-        `within` is the time that this machine still has, instead of the grace time. A second call only changes this
-        limit.
+        `within` is the time until this machine is taken away; it replaces the grace time. A second call only sets
+        another such limit.
         """
         if self._draining and within is None:
             return
@@ -118,18 +118,18 @@ class WorkerRuntime:
 
     def leave_by(self, notice: TerminationNotice) -> None:
         """Leave before this machine is taken away."""
-        log.warning("this machine goes away", at=end_text(notice))
+        log.warning("this machine will be taken away", at=end_text(notice))
         self.drain(time_left(notice, self.env.clock.wall()))
 
     def _grace(self, within: Micros | None) -> Micros:
-        """Return the time that running items may continue.
+        """Return the time for which running items may continue.
 
-        Items that are stopped then have their own grace time, which is within the notice, too.
+        Items that are stopped after this time have a grace time of their own, for which `within` must leave time.
         """
         return self.settings.grace if within is None else max(0, within - self._longest_grace())
 
     def abort(self) -> None:
-        """Stop everything and leave at once; the servers will notice."""
+        """Stop everything and leave at once. The servers notice this when the session times out."""
         self._leave("aborted")
 
     # Calls of runners
@@ -145,7 +145,7 @@ class WorkerRuntime:
                 self._inbox.clear()  # the loop is closed: the calls have no effect any more
 
     def after(self, seconds: float, call: Callable[..., object], *args: Any) -> ScheduledCall:
-        """Make a call later, and handle its effects."""
+        """Make a call on the loop after this many seconds, and handle its effects in a turn of the loop."""
         return self._timers.after(seconds, self._ring, call, args)
 
     def _ring(self, call: Callable[..., object], args: tuple[Any, ...]) -> None:
@@ -160,14 +160,14 @@ class WorkerRuntime:
         run.session.finish(run.chunk)
         if (
             run.session is not self.session and run.chunk.backlog.cost in self._strays
-        ):  # not there when the worker leaves
+        ):  # it was not added if the worker leaves
             self._strays.remove(run.chunk.backlog.cost)
             if self.session is not None:
                 self.session.stock.give_back(run.chunk.backlog.cost)
         self._stir()
 
     def report_stuck(self, run: ChunkRun) -> None:
-        """Leave in good order because an execution cannot be stopped: the parent process starts a fresh worker."""
+        """Drain this worker because an execution cannot be stopped, so that the parent process starts a new worker."""
         begun = run.chunk.running()
         about = {"job": run.plan.spec.name} if begun is None else run.log_fields(begun)
         log.warning("an execution cannot be stopped", **about, replacing=self.settings.replace)
@@ -270,7 +270,7 @@ class WorkerRuntime:
         except Exception as error:
             hide = chunk.backlog.secrets.text if chunk.backlog.secrets is not None else str
             log.error("cannot begin a chunk", job=plan.spec.name, traceback=hide(format_traceback(error, whole=True)))
-            fate = failed("CannotStart", f"the worker could not start it: {error}", kind="platform")
+            fate = failed("CannotStart", f"the worker could not start the execution: {error}", kind="platform")
             while begun := chunk.begin(self.env.clock.monotonic()):
                 chunk.end(begun, self.env.clock.monotonic(), fate)
             session.finish(chunk)
@@ -299,7 +299,7 @@ class WorkerRuntime:
                 self._runners[run.plan.kind].interrupt(run, interrupt.begun, interrupt.kind)
 
     def _end_grace(self) -> None:
-        """Stop and hand back everything that still runs; after its own grace time the worker leaves in any case."""
+        """Stop and hand back all items that still run. After their own grace times, the worker leaves in any case."""
         longest = self._longest_grace()
         if self.session is not None:
             self._interrupt(self.session.interrupt_all("drain"))

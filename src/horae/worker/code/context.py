@@ -98,7 +98,7 @@ class Context:
         self._secrets = secrets
         self._port = port
         self._calls = 0
-        self._left: dict[int, str] = {}  # descriptions of operations that were created and not run yet
+        self._not_run: dict[int, str] = {}  # descriptions of operations that were created and not run yet
         self.log = Log(port)
         self._memo = StepMemory(port, attempt=facts.attempt, durable=facts.durable, warn=self.log.warning)
         self.sync = SyncContext(self)
@@ -311,11 +311,11 @@ class Context:
         return Transaction(connection, self._memo, self._facts.execution_id, self._facts.attempt, self._pending)
 
     def _pending(self, script: Script[Any], what: str) -> PendingOperation:
-        return PendingOperation(self._port, script, self._left, what)
+        return PendingOperation(self._port, script, self._not_run, what)
 
     def _check_done(self) -> None:
         """Raise GiveUp if an operation was created and never run: the attempt would wrongly count as a success."""
-        for what in self._left.values():
+        for what in self._not_run.values():
             sync = what.partition("(")[0]
             raise GiveUp(f"ctx.{what} was never run: await it, or in a sync function call ctx.sync.{sync}(...)")
 

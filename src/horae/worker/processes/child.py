@@ -91,7 +91,7 @@ class ChildRuntime:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
         self._binders: dict[tuple[str, bytes], Bind] = {}
-        self._is_interruptible = False  # a sync function runs right now
+        self._is_interruptible = False  # whether a sync function runs, so that SIGTERM interrupts it
 
     def run(self) -> None:
         """Work until the worker is gone."""
@@ -142,7 +142,7 @@ class ChildRuntime:
             value = asyncio.run(self._awaited(entry.function, args, kwargs, context))
         else:
             self._is_interruptible = True
-            context.raise_if_cancelled()  # a request to stop during the import interrupted nothing
+            context.raise_if_cancelled()  # a request to stop that came during the import had no effect
             value = entry.function(*args, **kwargs)
             self._is_interruptible = False
         context._check_done()
@@ -168,7 +168,7 @@ class ChildRuntime:
             self._loop = self._task = None
 
     def _on_term(self, *_: object) -> None:
-        """Interrupt a sync function, or end an idle child. An async function is cancelled elsewhere."""
+        """Interrupt a sync function, or end an idle child. An async function is cancelled by `_stop`."""
         if self._is_interruptible:
             raise Cancelled("stopped by request")
         if self._port is None:
@@ -238,7 +238,7 @@ class _Bare:
 
 
 def main() -> None:
-    """Start. The kernel ends this process with its guard; the end of the socket ends it with the worker."""
+    """Run the child. If its guard dies, the kernel kills it; if the worker dies, the socket closes, so it exits."""
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     ChildRuntime(socket.socket(fileno=SOCKET)).run()
 

@@ -1,7 +1,8 @@
 """Confinement of a child: limits and a user that are set before its start, and a watch on all its descendants.
 
-The kernel's limits hold for single processes; a watch adds up a whole family. The guard imports this without Horae's
-packages: only the standard library and `processes` may be used here.
+The kernel's limits apply to each process alone, whereas the watch adds up the resources of a family: a child and all
+its descendants. The guard imports this without Horae's packages: only the standard library and `processes` may be used
+here.
 """
 
 import os
@@ -15,15 +16,18 @@ if TYPE_CHECKING or __package__:
 else:  # the guard is a separate program and imports its neighbours
     from processes import count_tasks, proportional_memory
 
-FIRST, LAST = 0.1, 0.5  # seconds between checks: the first is short, also after a large change; the last is the longest
-THREADS = 16  # per allowed process
+FIRST, LAST = 0.1, 0.5  # seconds between checks: at first, and at most; the span grows while there are no large changes
+THREADS = 16  # threads per allowed process
 FAILED = struct.Struct("<i16s")
 LIMITS = {name: getattr(resource, f"RLIMIT_{name}") for name in ("NOFILE", "FSIZE", "CPU", "DATA", "NPROC")}
 DEFAULTED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class FamilyWatch:
-    """Checks a family of processes periodically, and returns an exceeded limit with the measured amount."""
+    """Limits of a family of processes. `over` returns an exceeded limit with the measured amount.
+
+    `pace` is the number of seconds until the next check, and `every` the largest pace.
+    """
 
     def __init__(self, memory: int = 0, processes: int = 0, cpu: float = 0.0, every: float = LAST) -> None:
         self.memory, self.processes, self.cpu, self.every = memory, processes, cpu, every
@@ -89,7 +93,7 @@ def _become(program: str, frame: dict[str, Any], fds: list[int], nofile: int, wr
         uid, gid = frame.get("user") or (os.getuid(), 0)
         rlimits = dict(frame.get("rlimits") or {})
         if "NPROC" in rlimits:
-            rlimits["NPROC"] += count_tasks(uid)  # counts all processes of the user; root is exempt
+            rlimits["NPROC"] += count_tasks(uid)  # the kernel counts all processes of the user, except root
         _limit({"NOFILE": nofile}, hard=False)
         _limit(rlimits, hard=True)
         step = b"user"
@@ -112,7 +116,7 @@ def _become(program: str, frame: dict[str, Any], fds: list[int], nofile: int, wr
 
 
 def _limit(limits: dict[str, int], *, hard: bool) -> None:
-    """Set limits; a limit above the system's stays the system's."""
+    """Set limits of this process, at most the system's own. `hard` limits cannot be raised again."""
     for name, value in limits.items():
         _, most = resource.getrlimit(LIMITS[name])
         bound = value if most == resource.RLIM_INFINITY else min(value, most)

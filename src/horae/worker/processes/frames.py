@@ -1,4 +1,7 @@
-"""Messages between a worker and its child processes, as length-prefixed JSON over a socket."""
+"""Messages between a worker and its child processes, as length-prefixed JSON over a socket.
+
+"Down" means from the worker to the child, "up" from the child to the worker.
+"""
 
 import struct
 from typing import Any
@@ -85,7 +88,7 @@ class RequestFrame(Struct, frozen=True, tag="Asked"):
 
 
 class EndFrame(Struct, frozen=True, tag="Ended"):
-    """Up: the order is done; `fate` if the outcome is more than a result."""
+    """Up: the order is done. `fate` is set if the outcome is more than a result."""
 
     result: bytes = b"null"
     fate: ItemOutcome | None = None

@@ -1,24 +1,25 @@
-"""The guard: a small process beside each worker that starts its children and makes sure that none outlives it.
+"""The guard: a small process beside each worker that starts the worker's children, so that none outlives the worker.
 
 It is started by its path, without Horae's packages, so it starts in milliseconds and stays small. The worker sends
 frames over a socket (a length and a JSON object, with file descriptors); the guard answers with its own frames:
 
     {"spawn": id, "argv": [...], "env": {...}, "cwd": path | null}  with descriptors for the child's 1, 2, 3, ...
         "watch": {"memory", "processes", "cpu"}: limits of the child and all its descendants, together
-        "rlimits": {"NOFILE", "FSIZE", "CPU", "DATA", "NPROC" (beyond present processes)}, "user": [uid, gid]: set
-            before the start
+        "rlimits": {"NOFILE", "FSIZE", "CPU", "DATA", "NPROC" (in addition to the user's present processes)},
+        "user": [uid, gid]: both are set before the start
         -> {"started": id, "pid": pid} or {"failed": id, "errno": number, "step": "limit" | "user" | "chdir" | "exec"}
-    {"term": id}   SIGTERM to the child's process group; from then on its processes may finish in peace
+    {"term": id}   SIGTERM to the child's process group; after this, its processes may outlive the child
     {"kill": id}   SIGKILL to everything the child has started
         -> {"exit": id, "status": code or -signal}  once nothing of the child is left; with {"limit": name, "seen":
            amount} if it was killed for exceeding a limit
 
-A child leads its own session and process group. When it exits without a request to end, the rest of its group is
-killed. On Linux the guard also adopts orphans of the child's descendants (PR_SET_CHILD_SUBREAPER), finds their child by
-HORAE_GUARD in their environment, and kills them too. When the worker's end of the socket closes, for any reason,
-everything is killed and the worker's temporary folder removed. If the guard is killed, the worker does the killing, by
-the same mark. Only the simultaneous death of both leaves commands alive: to have the kernel kill them too
-(PR_SET_PDEATHSIG) costs a fork of this process for each, which takes several times as long.
+A child leads its own session and process group. When it exits without {"term"}, all other processes of its group are
+killed. On Linux the guard also adopts orphans, descendants of a child whose parents have died (PR_SET_CHILD_SUBREAPER).
+It finds the child to which an orphan belongs by HORAE_GUARD in the orphan's environment, and kills the orphan, too.
+When the worker's end of the socket closes, for any reason, all these processes are killed and the worker's temporary
+folder is removed. If the guard is killed, the worker kills the processes, which it finds by HORAE_GUARD. Only if both
+die at the same time, commands stay alive. The kernel could kill them, too (PR_SET_PDEATHSIG), but this needs a fork of
+this process for each command, which takes several times as long.
 """
 
 import ctypes
@@ -107,11 +108,11 @@ class Guard:
         self.folder = folder
         self.nofile = nofile  # the limit on open files that children get
         self.children: dict[int, GuardedChild] = {}
-        self.kin = Descendants(self.children)
+        self.descendants = Descendants(self.children)
         self.poll = select.poll()
         self.poll.register(sock, select.POLLIN)
         self.pidfds: dict[int, GuardedChild] = {}
-        self.watched: dict[int, GuardedChild] = {}  # to be checked periodically
+        self.watched: dict[int, GuardedChild] = {}  # children that `look` checks in every tick
         self.looks: list[tuple[float, int]] = []  # a heap of times and children whose families are due for a check
         self.events = 0
 
@@ -129,7 +130,7 @@ class Guard:
                 self.look_at_families()
                 self.events += 1
                 if not ready or self.events % 256 == 0:
-                    self.kin.reap_adopted()
+                    self.descendants.reap_adopted()
         except (EOFError, ConnectionError):
             pass
         finally:
@@ -208,7 +209,7 @@ class Guard:
         if child is None:
             return
         child.may_finish = False
-        self.kin.kill_all_of(child)
+        self.descendants.kill_all_of(child)
         if child.is_dead:
             self.bury(child)
 
@@ -233,13 +234,13 @@ class Guard:
             if child.pidfd == -1 and os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 child.pidfd = -2
                 self.note_death(child)
-            elif child.is_dead and child.may_finish and not any(self.kin.left_of(child)):
+            elif child.is_dead and child.may_finish and not any(self.descendants.left_of(child)):
                 self.bury(child)
 
     def bury(self, child: GuardedChild) -> None:
         """Kill everything that is left of a dead child, and report its exit."""
         signal_group(child.pid, signal.SIGKILL)
-        self.kin.kill_orphans(child)
+        self.descendants.kill_orphans(child)
         _, status = os.waitpid(child.pid, 0)
         del self.children[child.id]
         self.watched.pop(child.id, None)
@@ -260,8 +261,8 @@ class Guard:
             child = self.children.get(heapq.heappop(self.looks)[1])
             if child is None or child.watch is None or (child.is_dead and not child.may_finish):
                 continue
-            adopted = self.kin.adopted() if adopted is None else adopted
-            family = family_of([child.pid, *(one.pid for one in adopted if self.kin.is_of(one, child))])
+            adopted = self.descendants.adopted() if adopted is None else adopted
+            family = family_of([child.pid, *(one.pid for one in adopted if self.descendants.is_of(one, child))])
             child.family = {one.pid for one in family}
             hit = child.watch.over(family)
             if hit is not None:
@@ -271,7 +272,7 @@ class Guard:
             heapq.heappush(self.looks, (now() + pace, child.id))
 
     def finish(self) -> None:
-        """Kill every process; a process that hides behind a fork is found in the next round."""
+        """Kill every process of every child, in rounds, because a process may fork meanwhile."""
         for _ in range(400):
             for child in self.children.values():
                 signal_group(child.pid, signal.SIGKILL)

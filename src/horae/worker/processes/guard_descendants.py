@@ -47,10 +47,10 @@ class GuardedChild:
         self.pid = pid
         self.mark = mark  # the value of HORAE_GUARD in the environment of it and its descendants
         self.pidfd = pidfd_of(pid)
-        self.may_finish = False  # whether it was asked to end: its processes may finish in peace
-        self.is_dead = False  # exited but not reaped: its pid still names its group
+        self.may_finish = False  # whether it was asked to end: its processes may outlive it
+        self.is_dead = False  # exited but not reaped, so that its pid still identifies its group
         self.watch: confined.FamilyWatch | None = None
-        self.family: set[int] = set()  # pids of descendants seen so far
+        self.family: set[int] = set()  # pids of itself and its descendants at the last check of its limits
         self.hit: tuple[str, float] | None = None  # the exceeded limit
 
 
@@ -70,32 +70,36 @@ class Descendants:
         self._children = children
 
     def adopted(self) -> list[Process]:
-        """Return the orphans of the children's descendants."""
+        """Return the living orphans that the guard has adopted: descendants of children whose parents have died."""
         known = {child.pid for child in self._children.values()}
         found = (process(pid) for pid in own_children() if pid not in known)
         return [one for one in found if one is not None and one.is_alive]
 
     def is_of(self, orphan: Process, child: GuardedChild) -> bool:
-        """Return whether an orphan belongs to a child: it was seen below it, is in its session, or carries its mark."""
+        """Return whether an orphan belongs to a child.
+
+        It does if it was in the child's family at the last check, is in the child's group or session, or has the mark
+        of the child in its environment. If there is only one child, all orphans belong to it.
+        """
         if orphan.pid in child.family or child.pid in (orphan.group, orphan.session):
             return True
         return len(self._children) == 1 or mark_of(orphan.pid, MARK) == child.mark
 
     def kill_all_of(self, child: GuardedChild) -> None:
-        """Kill until no process is found; a process may fork meanwhile."""
+        """Kill a child and all its descendants, in rounds until none is found, because a process may fork meanwhile."""
         for _ in range(50):
             signal_group(child.pid, signal.SIGKILL)
             found = list(self.left_of(child))
             for pid in found:
                 send_signal(pid, signal.SIGKILL)
-            self.reap_adopted()  # many dead processes would have to be checked again
+            self.reap_adopted()  # otherwise the next round would check many dead processes again
             if not found:
                 return
 
     def left_of(self, child: GuardedChild) -> Iterator[int]:
-        """Yield living processes of a child except itself.
+        """Yield the pids of a child's living processes, without the child itself.
 
-        These are its group and session, its descendants, and processes with its mark.
+        These are the processes of its group and session, its descendants, and processes with its mark.
         """
         family = {child.pid}
         processes = sorted(all_processes(), key=lambda one: one.pid)
@@ -110,7 +114,7 @@ class Descendants:
         return one.parent == os.getpid() and (one.pid in child.family or mark_of(one.pid, MARK) == child.mark)
 
     def kill_orphans(self, child: GuardedChild) -> None:
-        """Kill the orphans of a child's descendants; without any other living child, all orphans."""
+        """Kill the orphans that belong to a child. If there is no other child, kill all orphans."""
         known = {other.pid for other in self._children.values()}
         for pid in own_children():
             if pid not in known and (len(known) == 1 or pid in child.family or mark_of(pid, MARK) == child.mark):

@@ -18,7 +18,7 @@ else:
     import confined
 
 STEPS = ("limit", "user", "chdir", "exec")
-IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)  # by the guard, not by its children
+IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)  # ignored by the guard, not by its children
 
 
 class Urgency:
@@ -36,7 +36,7 @@ class Urgency:
 
     @contextlib.contextmanager
     def put_off(self) -> Iterator[None]:
-        """Use the ordinary policy for a moment, for a child to inherit."""
+        """Use the ordinary policy during the block, so that a child that is started in it inherits this policy."""
         if self._policies is None:
             yield
             return
@@ -49,7 +49,7 @@ class Urgency:
 
 
 def start(frame: dict[str, Any], fds: list[int], urgency: Urgency, nofile: int) -> int:
-    """Start the program. Raises an OSError with the failed step."""
+    """Start the program of a frame and return its pid. Raises an OSError with the failed step as its text."""
     argv, env, cwd = frame["argv"], frame["env"], frame["cwd"]
     here = os.open(".", os.O_RDONLY)
     moved = [duplicate_high(fd) for fd in fds]
@@ -94,7 +94,7 @@ def find_program(name: str, env: dict[str, str]) -> str:
 
 @contextlib.contextmanager
 def open_files(limit: int) -> Iterator[None]:
-    """Change the limit on open files for a moment, for a child to inherit."""
+    """Change the limit on open files during the block, so that a child that is started in it inherits this limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit, soft), hard))
     try:

@@ -1,4 +1,4 @@
-"""Processes in the kernel's view, and signals to them. Only Linux has this view; elsewhere nothing is found.
+"""Processes as /proc shows them, and signals to them. Only Linux has /proc: on other systems, no process is found.
 
 The guard imports this without Horae's packages: only the standard library may be used here.
 """
@@ -15,7 +15,7 @@ TICKS = os.sysconf("SC_CLK_TCK")  # per second
 
 
 class Process:
-    """Resources used by one process; `cpu` in seconds, including its ended children."""
+    """One process and the resources that it uses. `cpu` is in seconds and includes ended children."""
 
     __slots__ = ("cpu", "group", "memory", "parent", "pid", "session", "state", "threads")
 
@@ -25,7 +25,7 @@ class Process:
         self.parent, self.group, self.session = int(fields[1]), int(fields[2]), int(fields[3])
         self.cpu = sum(map(int, fields[11:15])) / TICKS
         self.threads = int(fields[17])
-        self.memory = int(fields[21]) * PAGE  # resident; shared memory counts for every process
+        self.memory = int(fields[21]) * PAGE  # resident bytes; shared memory counts for every process
 
     @property
     def is_alive(self) -> bool:
@@ -62,7 +62,7 @@ def family_of(roots: Iterable[int]) -> list[Process]:
 
 
 def children(parent: Process) -> list[int]:
-    """Return the pids of a process's children; each thread has its own."""
+    """Return the pids of a process's children; the kernel has a list of them for each thread."""
     folder = f"/proc/{parent.pid}/task"
     try:
         threads = [str(parent.pid)] if parent.threads == 1 else os.listdir(folder)
@@ -114,7 +114,7 @@ def mark_of(pid: int, name: bytes) -> bytes:
 
 
 def spare_others(pid: int) -> None:
-    """Let the kernel end this process and its descendants first when memory is short."""
+    """When memory is short, let the kernel kill this process and its descendants before other processes."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "wb", 0) as file:
         file.write(b"500")
 
@@ -130,7 +130,7 @@ def kill_tree(root: int) -> None:
 
 
 def kill_marked(guard: int) -> None:
-    """Kill every process started by a dead guard; a new fork is found in the next round."""
+    """Kill every process that a dead guard started, in rounds, because a process may fork meanwhile."""
     mark = f"{guard}.".encode()
     for _ in range(20):
         living = (one.pid for one in all_processes() if one.is_alive)

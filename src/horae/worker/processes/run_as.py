@@ -32,9 +32,9 @@ class SystemUser(Struct, frozen=True):
 
 
 def user_of(name: str, allowed: tuple[str, ...]) -> SystemUser:
-    """Return the user of a name, if this worker may run commands as this user; root only if it is listed.
+    """Return the user with a name. Raises CannotRunAs if this worker cannot or must not run commands as this user.
 
-    Raises CannotRunAs.
+    `allowed` are the users that commands may choose. If it is empty, they may choose any user except root.
     """
     if os.geteuid() != 0:
         remedy = "Start the worker as root, or leave the user out"
@@ -44,5 +44,6 @@ def user_of(name: str, allowed: tuple[str, ...]) -> SystemUser:
     except KeyError:
         raise CannotRunAs(f"there is no user {name!r} on this worker. Create it there") from None
     if name not in allowed and (allowed or found.pw_uid == 0):
-        raise CannotRunAs(f"this worker runs no commands as {name!r}. Its setting command_users would have to name it")
+        remedy = "Add the user to the worker's setting command_users"
+        raise CannotRunAs(f"this worker must not run commands as {name!r}. {remedy}")
     return SystemUser(name, found.pw_uid, found.pw_gid, found.pw_dir, found.pw_shell)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class FunctionCall(Struct, frozen=True):
-    """A call of the user's function; its result is awaited if possible."""
+    """A call of the user's function. In an async function, an awaitable result is awaited."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
@@ -33,7 +33,7 @@ class FunctionCall(Struct, frozen=True):
 class ParallelScripts(Struct, frozen=True):
     """Scripts to run concurrently, at most `limit` at once.
 
-    The answer has their results in order, when all have ended.
+    The answer is the list of their results, in the same order, when all have ended.
     """
 
     scripts: "Sequence[Script[Any]]"
@@ -50,14 +50,14 @@ class PendingOperation:
     Async functions await it; in sync functions, `ctx.sync` or `gather` runs it.
     """
 
-    def __init__(self, port: ExecutionPort, script: "Script[Any]", left: dict[int, str], what: str) -> None:
-        self._port, self._script, self._left = port, script, left
-        left[id(self)] = what
+    def __init__(self, port: ExecutionPort, script: "Script[Any]", not_run: dict[int, str], description: str) -> None:
+        self._port, self._script, self._not_run = port, script, not_run
+        not_run[id(self)] = description
 
     @property
     def script(self) -> "Script[Any]":
-        """Return the script to run it."""
-        self._left.pop(id(self), None)
+        """Return the script that runs the operation; the operation then no longer counts as not run."""
+        self._not_run.pop(id(self), None)
         return self._script
 
     def __await__(self) -> Generator[Any, None, Any]:
@@ -133,7 +133,8 @@ def _do_sync(port: ExecutionPort, op: Operation) -> Any:
         value = op.function(*op.args, **op.kwargs)
         if inspect.iscoroutine(value):
             value.close()
-            raise TypeError(f"{op.function} is async; make the job's function async, or the step's a sync one")
+            message = f"{op.function} is async, but the job's function is sync"
+            raise TypeError(f"{message}; make the job's function async, or the step's function sync")
         return value
     return port.ask(op).result()
 
@@ -150,7 +151,10 @@ def _all_sync(port: ExecutionPort, op: ParallelScripts) -> list[Any]:
 
 
 def _results(ended: Sequence[tuple[BaseException | None, Any]], result: Callable[[Any], Any]) -> list[Any]:
-    """Return all results, or raise the first failure, or else one suspension for all that are suspended."""
+    """Raise the first failure. If there is none but scripts are suspended, raise one `Suspended` with all their waits.
+
+    Otherwise return all results.
+    """
     errors = [error for error, _ in ended if error is not None]
     waits = [error for error in errors if isinstance(error, Suspended)]
     for error in errors:

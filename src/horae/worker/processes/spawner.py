@@ -38,7 +38,7 @@ class GuardDied(Exception):
 class ChildProcess:
     """A running child.
 
-    `exited` holds its exit status, -signal after a signal, once no process of it is left.
+    `exited` gets its exit status when none of its processes is left. A negative status is the signal that killed it.
     """
 
     def __init__(self, spawner: "Spawner", child_id: int, pid: int) -> None:
@@ -53,12 +53,12 @@ class ChildProcess:
         self._spawner.send({"term": self._id})
 
     def kill(self) -> None:
-        """Kill everything it has started."""
+        """Kill the child and all processes that it has started."""
         self._spawner.send({"kill": self._id})
 
 
 class Spawner:
-    """One guard per worker, started with the first child."""
+    """Starts child processes by the guard. Each worker has one guard, which is started with the first child."""
 
     def __init__(self) -> None:
         self._nofile = raise_open_files()
@@ -113,7 +113,7 @@ class Spawner:
             self._write()
 
     async def close(self) -> None:
-        """Let the guard end everything, and wait for it."""
+        """Let the guard kill all children, and wait until the guard has ended."""
         guard = self._guard
         self._lose_guard()
         if guard is not None:
@@ -142,7 +142,7 @@ class Spawner:
         asyncio.get_running_loop().add_reader(mine.fileno(), self._read)
 
     def _lose_guard(self) -> None:
-        """Fail every child: all processes of the guard are gone."""
+        """Report every child as dead, because the guard is gone, and its processes with it."""
         sock, self._sock = self._sock, None
         if sock is None:
             return

@@ -16,12 +16,12 @@ from horae.worker.holding import ItemOutcome
 
 
 def is_large(outcome: bytes | ItemOutcome) -> bool:
-    """Return whether a result travels as a file."""
+    """Return whether an outcome is a success with a result that must be uploaded as a file."""
     return isinstance(outcome, ItemOutcome) and outcome.outcome == "success" and len(outcome.result) > MAX_INLINE_RESULT
 
 
 def private_result_failure() -> ItemOutcome:
-    """Return the failure of a large result that must not be stored in a file."""
+    """Return the failure of an execution with a large result that must not be stored in a file."""
     message = (
         f"the result of a sensitive job has more than {MAX_INLINE_RESULT} bytes; store it elsewhere and return a link"
     )
@@ -38,7 +38,7 @@ async def upload_result(port: ExecutionPort, fate: ItemOutcome) -> ItemOutcome:
 
 
 def upload_result_sync(port: ExecutionPort, fate: ItemOutcome) -> ItemOutcome:
-    """Upload a large result in the calling thread, like `bring_result`."""
+    """Upload a large result like `upload_result`, but wait for it in the calling thread."""
     with upload_request(RESULT, fate.result, "application/json") as file:
         try:
             return _by_reference(fate, port.ask(file).result())
@@ -51,16 +51,16 @@ def _by_reference(fate: ItemOutcome, kept: ArtifactReceipt) -> ItemOutcome:
 
 
 def _refused(fate: ItemOutcome, error: HoraeError) -> ItemOutcome:
-    """Return the result itself if a report can carry it: the store has room for it, too."""
+    """Return the outcome if the upload was refused: with the result itself, unless it is too large for a report."""
     if len(fate.result) <= MAX_RESULT:
         return fate
     return failed("ResultTooLarge", f"the result cannot be stored: {error}", permanent=True)
 
 
 async def upload_all(port: ExecutionPort, folder: Path, owner: int | None = None) -> ItemOutcome | None:
-    """Upload every file of a folder; None, or the failure of a successful command with a file that was refused.
+    """Upload every file of a folder. Return None, or a failure if a file was refused.
 
-    A report without all of its files would seem complete.
+    The failure replaces the success of a command, because a success would suggest that all files were stored.
     """
     refused: ItemOutcome | None = None
     for file in await asyncio.to_thread(files_in, folder, owner):

@@ -25,8 +25,8 @@ from horae.worker.session import WorkerSession
 from horae.worker.settings import WorkerSettings
 from horae.worker.timers import ScheduledCall
 
-# For creating contexts: two contexts of one item would use the same numbers for log lines. Reentrant, since a finaliser
-# that logs may ask for the context meanwhile.
+# Held while a context is created, because two contexts of one item would use the same numbers for log lines. Reentrant,
+# because a finaliser that runs meanwhile in the same thread may log, and then needs the context, too.
 _MAKING = RLock()
 BEATS = 3  # signs of life sent to the server within one heartbeat timeout
 
@@ -93,12 +93,12 @@ class ChunkRun:
         self._context_of: StartedItem | None = None
 
     def settle(self, begun: StartedItem, now: float, outcome: bytes | ItemOutcome) -> None:
-        """End an item with its outcome, changed by an interruption of it."""
+        """End an item. If it was interrupted, its outcome is adjusted to the kind of interruption."""
         kind = self.interrupts.pop(begun, None)
         self.chunk.end(begun, now, outcome if kind is None else outcome_after_stop(kind, outcome, once=self.plan.once))
 
     def mark_interrupted(self, begun: StartedItem, kind: str) -> bool:
-        """Note that an item must stop; return False if this is known, or it has ended."""
+        """Note that an item must stop; return False if this was noted before, or if the item does not run any more."""
         if begun in self.interrupts or self.chunk.running() is not begun:
             return False
         self.interrupts[begun] = kind
@@ -128,7 +128,7 @@ class ChunkRun:
         return Context(facts, LocalPort(self, begun), NO_SECRETS if secrets is None else secrets.values)
 
     def trace_of(self, begun: StartedItem) -> TraceHeaders:
-        """Return the trace of an item's attempt; mostly none."""
+        """Return the trace of an item's attempt, `UNTRACED` for most."""
         if self.host.tracing is None and not begun[0].traced:
             return UNTRACED
         context = self.context_of(begun)
@@ -203,7 +203,7 @@ class LocalPort:
         self._secrets = begun[0].secrets
         self._journal = AttemptLog(run, begun)
         self._progress: tuple[float, str] | None = None
-        self._beat_at = 0.0  # no sign of life is sent before
+        self._beat_at = 0.0  # monotonic time before which no further sign of life is sent
 
     @property
     def interrupted(self) -> str | None:
@@ -214,7 +214,7 @@ class LocalPort:
         return self._journal
 
     def heartbeat(self) -> None:
-        """Note a sign of life; some are sent to the server."""
+        """Note a sign of life. At most `BEATS` within one heartbeat timeout are sent to the server."""
         now = self._run.host.env.clock.monotonic()
         self._run.last_beat = (self._begun, now)
         allowed = self._run.plan.spec.timeouts.heartbeat
@@ -260,7 +260,7 @@ class BaseRunner:
         self.clock = host.env.clock
 
     def launch(self, session: WorkerSession, chunk: Chunk, plan: PreparedJob) -> None:
-        """Start to work through a chunk; `RunnerHost.over` is called at its end."""
+        """Start to work through a chunk. At its end, the runner calls `RunnerHost.release_slot`."""
         run = ChunkRun(self.host, session, chunk, plan)
         chunk.run = run
         self.begin(run)
@@ -285,7 +285,7 @@ class BaseRunner:
         run.watch = self.host.after(seconds, self._look, run)
 
     def _look(self, run: ChunkRun) -> None:
-        """Stop the running item when its time is up; otherwise check again when it will be."""
+        """Stop the running item if its time is up, and schedule the next check for the end of its time."""
         if run.is_over:
             return
         begun = run.chunk.running()

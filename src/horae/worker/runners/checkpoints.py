@@ -1,4 +1,7 @@
-"""Checkpoints of a command: lines of HORAE_OUTPUT that its next attempt finds in the file named by HORAE_CHECKPOINT."""
+"""Checkpoints of commands: a command writes them as lines of HORAE_OUTPUT.
+
+The next attempt finds the last one in the file named by HORAE_CHECKPOINT.
+"""
 
 import asyncio
 from concurrent.futures import Future
@@ -15,7 +18,10 @@ from horae.worker.code.execution_requests import ExecutionPort, RecallSteps, Rem
 
 
 class CommandCheckpoints:
-    """Stores a command's checkpoints, one after another; of those that arrive meanwhile, only the last is stored."""
+    """Stores a command's checkpoints, one at a time.
+
+    Of the checkpoints that arrive while another one is being stored, only the last is stored.
+    """
 
     def __init__(self, port: ExecutionPort) -> None:
         self._port = port
@@ -23,7 +29,7 @@ class CommandCheckpoints:
         self._asked: Future[Any] | None = None
 
     def take(self, state: Any) -> None:
-        """Store a state for the next attempt; a state that is too large is left out, with a warning in the log."""
+        """Store a state for the next attempt. A state that is too large is not stored, and the log gets a warning."""
         value = Raw(msgspec.json.encode(state))
         if len(bytes(value)) > MAX_CHECKPOINT:
             message = (
@@ -48,7 +54,10 @@ class CommandCheckpoints:
             self._asked, self._newest = self._port.ask(RememberStep(CHECKPOINT, self._newest)), None
 
     def _look(self) -> None:
-        """Forget an answered request. A refusal means that the execution runs elsewhere now."""
+        """Forget the request once it is answered, and log a refusal.
+
+        The server refuses a checkpoint if the execution no longer belongs to this worker.
+        """
         if self._asked is None or not self._asked.done():
             return
         error = self._asked.exception()
@@ -60,7 +69,7 @@ class CommandCheckpoints:
 
 
 async def restore(port: ExecutionPort, attempt: int, path: Path) -> None:
-    """Write the checkpoint of an earlier attempt; without any there is no file."""
+    """Write the last checkpoint of earlier attempts to a file; if there is none, create no file."""
     if attempt == 1:
         return
     known = await asyncio.wrap_future(port.ask(RecallSteps()))

@@ -81,7 +81,10 @@ class RunningCommand:
             self._end(child)
 
     def stop(self, kind: str) -> None:
-        """Send SIGTERM to the group, and SIGKILL to everything after the grace time; at once if the item is lost."""
+        """Send SIGTERM to the process group, and after the grace time SIGKILL to all processes of the command.
+
+        With the kind `lost`, SIGKILL is sent at once.
+        """
         self._kind = kind
         if self._child is not None:
             self._end(self._child)
@@ -289,11 +292,12 @@ def start_failure(program: str, cwd: str | None, error: SpawnFailed, path: str) 
     not fail all its executions for good.
     """
     if error.step == "user":
-        return failed("CannotRunAs", f"the system does not let it run as another user: {error}.", permanent=True)
+        message = f"the system does not let the command run as another user: {error}."
+        return failed("CannotRunAs", message, permanent=True)
     if error.step == "chdir" and error.errno == errno.EINVAL:
         return failed("DirectoryNotFound", f"no folder can be called {cwd!r}.", permanent=True)
     if error.step == "chdir":
-        message = f"cannot work in {cwd!r}: {error}. Create it on the worker."
+        message = f"the working directory {cwd!r} cannot be used: {error}. Create it on the worker."
         return failed("DirectoryNotFound", message, kind="platform")
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         remedy = "Install it there, give its full path, or send the job to workers that have it with `needs`"

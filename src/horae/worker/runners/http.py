@@ -25,7 +25,7 @@ from horae.worker.secrets import HeldSecrets
 if TYPE_CHECKING:
     from horae.outbound.fetch import Outbound, OutboundAnswer
 
-LATER = 60.0  # seconds after the job's own timeout
+LATER = 60.0  # seconds after the job's own timeout at which the HTTP client gives up
 
 
 class RenderedRequest(Struct, frozen=True):
@@ -38,7 +38,7 @@ class RenderedRequest(Struct, frozen=True):
 
 
 class HttpRunner(TaskRunner):
-    """Sends one request per item, to allowed addresses. Redirects are answers unless the job follows them."""
+    """Sends one request per item, to allowed addresses. A redirect counts as the answer unless the job follows it."""
 
     def __init__(self, host: RunnerHost) -> None:
         super().__init__(host)
@@ -169,7 +169,7 @@ def checked_url(url: str) -> str:
 
 def _header(name: str, value: str) -> str:
     if any(char in value for char in "\r\n\0"):
-        raise BadParams(f"the header {name} may not hold line breaks")
+        raise BadParams(f"the header {name} must not contain line breaks or null characters")
     return value
 
 

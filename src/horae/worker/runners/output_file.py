@@ -13,8 +13,8 @@ from horae.worker.code.execution_requests import ExecutionPort
 from horae.worker.runners.checkpoints import CommandCheckpoints
 
 READ = 1024 * 1024
-MAX_FILE = 32 * 1024 * 1024  # bytes that are read
-MAX_LINE = 2 * 1024 * 1024
+MAX_FILE = 32 * 1024 * 1024  # bytes of the file that are read, about
+MAX_LINE = 2 * 1024 * 1024  # bytes
 _object = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -31,7 +31,7 @@ class OutputFile:
         path.touch(0o600)
 
     def look(self) -> None:
-        """Read the whole lines that were added."""
+        """Read the lines that were finished since the last call."""
         try:
             if os.stat(self.path).st_size <= self._offset or self._offset > MAX_FILE:
                 return
@@ -46,10 +46,10 @@ class OutputFile:
         for line in lines:
             self._take(line)
         if self._offset > MAX_FILE:
-            self._port.log("log", f"WARNING the rest of HORAE_OUTPUT is not read: {MAX_FILE} bytes are enough")
+            self._port.log("log", f"WARNING HORAE_OUTPUT has more than {MAX_FILE} bytes; the rest is not read")
 
     def finish(self) -> None:
-        """Read the rest, including an unfinished last line."""
+        """Read the remaining lines, including an unfinished last line."""
         before = -1
         while before != self._offset:
             before = self._offset

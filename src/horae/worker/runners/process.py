@@ -166,7 +166,7 @@ class ProcessRunner(TaskRunner):
             kid.stop(kind, run.plan.spec.grace / SECOND)
 
     async def ready(self, run: ChunkRun) -> bool:
-        """Have a child before an item's time starts to count; without a child, the item fails later."""
+        """Reserve a child before the time of an item starts to count. If none can be started, `one` fails the item."""
         kid = self._reserved.get(run)
         if (kid is None or not kid.is_alive) and run.chunk.left:
             spare = self._take() if run.plan.limits == NO_LIMITS else None
@@ -244,9 +244,9 @@ class ProcessRunner(TaskRunner):
         return kid.limit_failure(status) or death_failure(status)
 
     async def _catch_up(self, run: ChunkRun, port: LocalPort) -> None:
-        """Stop reading from a child while servers do not keep up with this worker's log lines: the child has to wait.
+        """Stop reading from a child while servers do not keep up with this worker's log lines, so that the child waits.
 
-        It counts as alive meanwhile, since its signs of life are not read.
+        The child counts as alive meanwhile, because its signs of life are not read.
         """
         while run.session.outbox.logs.bytes > BACKLOG and run.session.fence > self.clock.monotonic():
             await self.clock.sleep(PAUSE)
@@ -281,7 +281,7 @@ def _answering(host: RunnerHost, kid: FunctionProcess, request_id: int) -> Calla
 
 
 def shared_limits(limits: ResourceLimits) -> ResourceLimits:
-    """Return the limits of a worker that also suit a process that serves several executions."""
+    """Return those limits of a worker that also suit a child process that runs several executions in turn."""
     return ResourceLimits(memory=limits.memory, processes=limits.processes)
 
 

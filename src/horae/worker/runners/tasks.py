@@ -46,7 +46,7 @@ class TaskRunner(BaseRunner):
             await asyncio.wait(self._tasks, timeout=CLOSING)
 
     async def ready(self, run: ChunkRun) -> bool:
-        """Prepare for the next item; not called if the runner is always ready."""
+        """Prepare for the next item, and return whether it can be run. Not called if the runner is always ready."""
         return True
 
     def done(self, run: ChunkRun) -> None:
@@ -108,5 +108,5 @@ class TaskRunner(BaseRunner):
 
 
 def _is_ours(error: BaseException, run: ChunkRun, begun: StartedItem) -> bool:
-    """Return whether the task was cancelled, because the worker leaves, and not the item."""
+    """Return whether the whole task was cancelled, because the worker leaves, and not only the item."""
     return isinstance(error, asyncio.CancelledError) and begun not in run.interrupts and bool(run.grip.cancelling())

@@ -14,7 +14,10 @@ from horae.worker.runners.outcome import encoded, exception_outcome
 
 
 class ThreadRunner(BaseRunner):
-    """Threads, as many as were ever needed at once. They cannot outlive the process and cannot be stopped."""
+    """Runs chunks in threads. It has as many threads as were ever needed at once.
+
+    A thread cannot be stopped, but it ends with the process.
+    """
 
     def __init__(self, host: RunnerHost) -> None:
         super().__init__(host)
@@ -30,7 +33,10 @@ class ThreadRunner(BaseRunner):
         self._queue.put(run)
 
     def stop(self, run: ChunkRun, begun: StartedItem, kind: str) -> None:
-        """Let the function see `ctx.cancelled`. A timeout and a leaving worker do not wait for it."""
+        """Do nothing but wait for the function, which can see `ctx.cancelled`.
+
+        After a timeout, and when the worker leaves, do not wait: report the outcome at once.
+        """
         if kind != "drain" and kind not in TIMED_OUT:
             return
         fate = outcome_after_stop(kind, RELEASED, once=run.plan.once)
