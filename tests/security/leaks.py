@@ -61,7 +61,7 @@ async def _tell(ctx: Context, value: str) -> None:
     await ctx.step("look up", lambda: {"found": list(said(value)), value: 1})
     await ctx.step(f"named {value}", lambda: None)
     await ctx.checkpoint({"at": value})
-    with pytest.raises(HoraeError, match="holds the value of a secret"):
+    with pytest.raises(HoraeError, match="contains the value of a secret"):
         await ctx.submit("leak-async", {"how": value})
 
 
