@@ -1,5 +1,5 @@
 """Operations: submit, fire, promote, claim, report, rescue, sweep. A `ServerNode` is composed of them.
 
-Everything that loops is a service with a method `step()`; only the runner loops and waits. `server` and `cli` import
-it.
+All periodic work is done by services with a method `step()`; only the runner of the services loops and waits. The
+packages `server` and `cli` import this package.
 """

@@ -121,7 +121,10 @@ class Batcher(Generic[T, R]):
 def fail_together(
     read: Callable[[Sequence[T]], Awaitable[Sequence[R]]],
 ) -> Callable[[Sequence[T]], Awaitable[Sequence[R | BaseException]]]:
-    """Make a read fail for its whole batch while the store is unreachable. Single repetitions would only wait again."""
+    """Make a read fail for its whole batch while the store is unreachable.
+
+    Otherwise the batcher would repeat the items one by one, and each repetition would wait for the store again.
+    """
 
     async def run(batch: Sequence[T]) -> Sequence[R | BaseException]:
         try:

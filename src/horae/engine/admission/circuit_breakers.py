@@ -1,4 +1,7 @@
-"""Circuit breakers: reads and manual changes by users. While a breaker is open, nothing behind it starts."""
+"""Circuit breakers: users list them, and open, close or reset them by hand.
+
+While a circuit is open, no execution of its job, or of its key, starts.
+"""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -18,22 +21,23 @@ from horae.store.admission import circuit_reads, circuits
 from horae.store.admission.circuits import CircuitRef
 from horae.store.contract import Store
 
-MOST_SHOWN = 200
-MOST_CHANGES = 50
-MOST_REASON = 256
+MOST_SHOWN = 200  # circuits in one answer
+MOST_CHANGES = 50  # changes in one answer: the latest ones
+MOST_REASON = 256  # characters
 
 
 class CircuitBreakers:
     """Lists circuits and changes them by hand.
 
-    A `ref` is a job's name or id; the key None refers to the job's own circuit.
+    `ref` is a job's name or id. A job has either one circuit, or one for each value of the circuit's key template;
+    then `key` is such a value.
     """
 
     def __init__(self, env: Env, store: Store, monitor: CircuitMonitor) -> None:
         self._env, self._store, self._monitor = env, store, monitor
 
     async def list(self, namespace: int) -> list[CircuitView]:
-        """Return the circuits of a namespace that are not closed."""
+        """Return the circuits of a namespace that are not closed, at most MOST_SHOWN."""
         found = await self._store.read(lambda: circuit_reads.shut_in(namespace, MOST_SHOWN))
         names = {status.job: name for status, name in found}
         return await self._views([status for status, _ in found], names)
@@ -65,7 +69,8 @@ class CircuitBreakers:
     async def open(
         self, namespace: int, ref: str, *, by: str, key: str | None = None, reason: str = "", length: object = None
     ) -> CircuitView:
-        """Start nothing of a job or a key until its circuit is reset or the time is over."""
+        """Open a circuit by hand, so that nothing starts until the circuit is reset or `length` (a duration) is over.
+        """
         span = None if length is None else parse_duration(length, field="for")  # type: ignore[arg-type]
         until = None if span is None else self._env.now() + span
         return await self._force(namespace, ref, key, CircuitChange("open", _reason(reason), until), by)
@@ -73,13 +78,13 @@ class CircuitBreakers:
     async def close(
         self, namespace: int, ref: str, *, by: str, key: str | None = None, reason: str = ""
     ) -> CircuitView:
-        """Keep a circuit closed, regardless of failures, until it is reset."""
+        """Close a circuit by hand, so that it stays closed regardless of failures until it is reset."""
         return await self._force(namespace, ref, key, CircuitChange("closed", _reason(reason)), by)
 
     async def reset(
         self, namespace: int, ref: str, *, by: str, key: str | None = None, reason: str = ""
     ) -> CircuitView:
-        """Close a circuit, restart its counts, and end a manual change."""
+        """Close a circuit, restart its counts, and end the effect of a manual change."""
         return await self._force(namespace, ref, key, None, by, _reason(reason))
 
     async def _force(
@@ -118,7 +123,7 @@ class CircuitBreakers:
         return job, job.spec.circuit
 
 
-list_of = list  # the class has a method of that name
+list_of = list  # inside the class, `list` is its method
 
 
 def _reason(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The circuit breakers' service: counts attempts, opens and closes circuits, and releases the executions waiting there.
+"""The circuit breakers' service: counts attempts, opens and closes circuits, and releases executions that wait for them.
 
 The outcomes of reports are added up in memory and written to the store at most ten times a second, outside the reports'
 transactions. A server that crashes loses its unwritten counts. This only delays the next change of a circuit.
@@ -52,7 +52,8 @@ class CircuitMonitor:
         self._attempted: list[ParcelAttempts] = []
         self._write_at = self._check_at = self._forget_at = 0.0
         self.not_closed: dict[CircuitRef, CircuitStatus] = {}  # circuits that are not closed
-        self.changes: dict[CircuitState, int] = {"open": 0, "half-open": 0, "closed": 0}  # made by this server
+        # How many times this server changed a circuit to each state.
+        self.changes: dict[CircuitState, int] = {"open": 0, "half-open": 0, "closed": 0}
         self.alarm = Alarm()
         topics.settled.subscribe(self.name, self._collect)
 
@@ -62,7 +63,7 @@ class CircuitMonitor:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Write the counts; once a second, or when a circuit is due, check the circuits that are not closed."""
+        """Write the counts. Once a second, and at once after a change, check the circuits that are not closed."""
         now = self._env.clock.monotonic()
         if self._attempted and now >= self._write_at:
             self._write_at = now + WRITE_EVERY
@@ -84,7 +85,10 @@ class CircuitMonitor:
         await self.publish(changed)
 
     async def refresh(self) -> None:
-        """Read the circuits that are not closed, half-open due ones, and release executions that need not wait."""
+        """Read the circuits that are not closed, make those whose time is over half-open, and release executions.
+
+        Executions are released if they wait for a circuit that is closed or half-open.
+        """
         found = await self._store.read(circuit_reads.shut)
         if self._clock.trusted and any(is_due(status, self._env.now()) for status in found):
             await self.publish(await self._store.change(circuits.advance))
@@ -99,7 +103,7 @@ class CircuitMonitor:
                 await self._release(circuit_ref)
 
     async def _release(self, circuit_ref: CircuitRef) -> None:
-        """Make executions due at once. A half-open circuit releases one batch, a closed one everything."""
+        """Make executions that wait for a circuit due at once: all for a closed one, only probes for a half-open one."""
         while True:
             count = await self._store.change(lambda now: circuit_gates.release_waiting(circuit_ref, BATCH, now))
             if count:
@@ -124,7 +128,7 @@ class CircuitMonitor:
 
 
 def _sum_by_parcel(attempted: Sequence[ParcelAttempts]) -> list[ParcelAttempts]:
-    """Return one sum for each parcel."""
+    """Add up the attempts of each parcel."""
     sums: dict[UUID, ParcelAttempts] = {}
     for attempts in attempted:
         before = sums.get(attempts.parcel)

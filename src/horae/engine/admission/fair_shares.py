@@ -1,8 +1,8 @@
-"""Fair shares: the service that each share of a fair queue has received, from this server and the others.
+"""Fair shares: how much worker time each share of a fair queue has received, through this and the other servers.
 
-A claim charges a share with the expected time of the executions. When they end, the charge is corrected. Everything is
-in memory. A server writes its charges at most once a second and reads those of the others. Fairness may be off by a
-second's work; safety never depends on it.
+A claim charges a share with the expected time of the claimed executions. When they end, the charge is corrected to
+their real time. The sums are kept in memory. Once a second, a server writes its own charges and reads those of the
+other servers. So fairness may be off by a second's work, but nothing else depends on these sums.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,9 +23,9 @@ from horae.store.admission.lanes import Lane
 from horae.store.contract import Store
 from horae.store.executions.leaving.effects import Effects
 
-FLUSH = 1.0  # seconds
-FEW = 32  # up to this many lanes with the same needs are all claimed from
-EXECUTION = 1_000_000.0  # the charge of an execution in queues that count executions
+FLUSH = 1.0  # seconds between exchanges of charges with the other servers
+FEW = 32  # a claim may take from all occupied lanes of a queue with the same needs if there are no more than this
+EXECUTION = 1_000_000.0  # the charge of an execution in queues whose policy charges by the number of executions
 QUIET = 60.0  # seconds between steps while no queue is fair
 
 
@@ -51,22 +51,24 @@ class FairShares:
         self.alarm = Alarm()
         self._queues: Mapping[int, Queue] = {}
         self._lanes: Mapping[int, Lane] = {}
-        self._slots: Mapping[int, int] = {}  # slots per execution, of lanes where it takes more than one
+        self._slots: Mapping[int, int] = {}  # lane -> slots of an execution; only lanes where it is more than one
         self._shares: dict[int, VirtualTimes[str]] = {}
         self._occupied: set[int] = set()  # occupied lanes of all queues
         self._occupied_by_share: dict[moves.Share, set[int]] = {}  # lanes of fair queues
-        # Lanes of fair queues: a worker may take from all lanes with the same needs, or none.
+        # Occupied lanes of fair queues. A worker may take from all lanes of a queue with the same needs, or from none.
         self._occupied_by_needs: dict[NeedsOfQueue, set[int]] = {}
         self.plain: set[int] = set()  # occupied lanes of queues that are not fair
         self._outstanding: dict[tuple[int, UUID], _Outstanding] = {}
-        self._charged: dict[moves.Share, float] = {}  # sums of this server since it started
+        self._charged: dict[moves.Share, float] = {}  # the charges that this server made since it started
         self._unsent: set[moves.Share] = set()
         self._received: dict[tuple[int, str, UUID], int] = {}
-        self._has_received = False  # charges from before this server started are no advantage for any share
-        self._since = 0
-        self._running: dict[moves.Share, int] = {}  # of queues with reserves: the last count and the changes since
-        self._capacity: dict[int, int] = {}  # slots that serve a queue
-        self._used: set[int] = set()  # lanes granted from since they were last written down
+        # At the first exchange, the other servers' sums are only stored: older charges are no disadvantage for a share.
+        self._has_received = False
+        self._since = 0  # other servers' rows that are older than this instant were read
+        # Running executions: the last count (only for queues with reserves), and the changes since.
+        self._running: dict[moves.Share, int] = {}
+        self._capacity: dict[int, int] = {}  # queue -> slots of the workers that serve it
+        self._used: set[int] = set()  # lanes from which slices were granted since `step` last recorded it
 
     def replace_lanes(self, queues: Mapping[int, Queue], lanes: Mapping[int, Lane], slots: Mapping[int, int]) -> None:
         """Replace the queues and lanes."""
@@ -125,10 +127,11 @@ class FairShares:
     # Before a claim
 
     def next_lanes(self, room: int, amounts: Mapping[int, int], expects: Expects) -> set[int]:
-        """Return the lanes of fair queues that a claim of this size may take from: those whose shares are next.
+        """Return the lanes of fair queues from which a claim for `room` executions may take.
 
-        For each set of needs, enough lanes are chosen to fill the room, a quantum at a time. So every worker finds the
-        lanes that are next for it, and no others are read.
+        For each set of needs, lanes are chosen in the order of their shares, until a quantum from each of them would
+        fill the room. So every worker finds the lanes that are next for it, and the claim reads no other lanes. Small
+        sets of lanes, and the lanes of shares with a reserve, are chosen as a whole.
         """
         chosen: set[int] = set()
         for queue in self._shares:
@@ -147,7 +150,7 @@ class FairShares:
     def _fill(
         self, queue: int, large: dict[NeedsOfQueue, int], amounts: Mapping[int, int], expects: Expects
     ) -> set[int]:
-        """Return lanes in the order of their shares, until there are enough of each set of needs."""
+        """Return lanes in the order of their shares, until each set of needs has as many executions as `large` says."""
         chosen: set[int] = set()
         for share in self._shares[queue].in_order():
             for lane in self._occupied_by_share.get((queue, share), ()):
@@ -165,7 +168,7 @@ class FairShares:
         return chosen
 
     def with_share(self, view: LaneState) -> LaneState:
-        """Return a lane's view with its share and the share's virtual time."""
+        """Return a lane's state completed with its share and the share's virtual time."""
         share, policy, shares = self._lanes[view.lane].share, self._policies[view.queue], self._shares[view.queue]
         cost = EXECUTION if policy.charge == "executions" else view.expected * self._slots.get(view.lane, 1)
         return structs.replace(
@@ -215,7 +218,7 @@ class FairShares:
     def _correct(self, policy: FairPolicy, lane: int, job: UUID, count: int, actual: float) -> None:
         key, out = self._key(lane), self._outstanding.get((lane, job))
         charged = count * self._cost(policy, lane, job)
-        if out is not None:  # it was claimed here, like most executions that are reported here
+        if out is not None:  # this server claimed it, as it did most executions that are reported to this server
             charged = out.charged * min(1.0, count / out.count)
             out.count, out.charged = out.count - count, out.charged - charged
             if out.count <= 0:
@@ -241,7 +244,7 @@ class FairShares:
     # The other servers
 
     async def step(self) -> Wait:
-        """Write the charges of this server, and add those of the others."""
+        """Write the charges of this server, and add those of the other servers to the shares."""
         if not self._queues:
             return QUIET
         if self._store.driver.is_shared and self._node is not None:
@@ -272,7 +275,7 @@ class FairShares:
             self._shares[queue].correct(share, float(charged - before))
 
     async def _count(self, queues: Iterable[int]) -> None:
-        """Count the running executions of each share and the slots of each queue. Reserves are measured by them."""
+        """Count the running executions of each share and the slots of each queue, to see which reserves are unfilled."""
         names = {queue_id: (self._queues[queue_id].namespace, self._queues[queue_id].name) for queue_id in queues}
         counted = await self._store.read(lambda: moves.queue_use(names))
         running: dict[moves.Share, int] = {}

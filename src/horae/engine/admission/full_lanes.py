@@ -1,6 +1,6 @@
 """Full lanes: lanes whose limits have no room. Claims skip them until an execution ends or a rate allows a start.
 
-A scan once a second checks all of them regardless.
+Once a second the directory forgets all full lanes, so that claims try them again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from horae.env import SECOND, Instant
 from horae.model.admission.limits import Limit, namespace_limit, queue_limit
 from horae.store.admission.lanes import Lane
 
-SHORTEST = 0.005  # seconds between checks of a rate
+SHORTEST = 0.005  # seconds: the shortest wait for a rate
 
 
 class FullLanes:
@@ -19,7 +19,7 @@ class FullLanes:
         self.limits: Mapping[str, Limit] = {}
         self.freed_count = 0  # how many times room may have become free
         self._full: dict[int, tuple[int, tuple[str, ...]]] = {}  # lane -> its lowest rank and its limits
-        self._opens_at: Instant | None = None
+        self._opens_at: Instant | None = None  # when a rate allows the next start
 
     @property
     def lanes(self) -> frozenset[int]:
@@ -34,13 +34,19 @@ class FullLanes:
         return tuple(name for name in names if name in self.limits)
 
     def mark_full(self, lane: Lane, low: int, opens_at: Instant | None) -> None:
-        """Record that a claim found no room for the executions of a lane."""
+        """Record that a claim found no room for the executions of a lane; `low` is the lane's lowest rank.
+
+        `opens_at` is the time at which a rate allows the next start; None if no rate is the reason.
+        """
         self._full[lane.id] = (low, self.limits_of(lane))
         if opens_at is not None:
             self._opens_at = opens_at if self._opens_at is None else min(opens_at, self._opens_at)
 
     def pop_freed(self, lanes: Iterable[Lane]) -> dict[int, int]:
-        """Remove and return the full lanes that share a limit with these: they may have room now."""
+        """Remove full lanes that share a limit with one of these lanes, as they may have room now.
+
+        Return the removed lanes with their lowest ranks.
+        """
         names = {name for lane in lanes for name in self.limits_of(lane)}
         if not names:
             return {}

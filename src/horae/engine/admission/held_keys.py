@@ -14,7 +14,7 @@ from horae.store.contract import Store
 
 MOST_KEYS = 100  # in one page, even if more are requested: each costs a read
 MOST_NAMED = 10  # executions that are named for each key
-KINDS: tuple[Literal["limit", "sequence"], ...] = ("limit", "sequence")  # in the order of their keys
+KINDS: tuple[Literal["limit", "sequence"], ...] = ("limit", "sequence")  # in the order in which their keys sort
 
 
 class HeldKeys:
@@ -43,14 +43,14 @@ class HeldKeys:
 
 def _shown(held: HeldKey, job: Job) -> HeldKeyView:
     spec = job.spec
-    is_turn = held.key.startswith("sequence:")
-    limit = None if is_turn else template_of(held.key, with_own(spec.limits, spec.concurrency, spec.rate))
+    is_sequence = held.key.startswith("sequence:")
+    limit = None if is_sequence else template_of(held.key, with_own(spec.limits, spec.concurrency, spec.rate))
     allowed = {} if limit is None else LIMIT.write(limit)
     return HeldKeyView(
-        kind="sequence" if is_turn else "job" if limit is not None and limit.key == OWN else "key",
-        key=(spec.sequence or None) if is_turn else None if limit is None else limit.key or None,
+        kind="sequence" if is_sequence else "job" if limit is not None and limit.key == OWN else "key",
+        key=(spec.sequence or None) if is_sequence else None if limit is None else limit.key or None,
         value=value_in(held.key),
-        concurrency=1 if is_turn else allowed.get("concurrency"),
+        concurrency=1 if is_sequence else allowed.get("concurrency"),
         rate=allowed.get("rate"),
         used=held.used,
         waited_for=held.waited_for,

@@ -1,7 +1,7 @@
-"""The holds service: every server reads the holds in force, and ends those that are over.
+"""The holds service: every server reads the holds in force, and ends holds whose time is over.
 
-Claims themselves refuse to start held executions. The copy in memory saves them the attempt, explains to users why an
-execution waits, and lets claims begin as soon as a hold has ended.
+Each claim leaves out held executions by itself. With the copy in memory, this server does not even try such claims, can
+explain to users why an execution waits, and claims again as soon as a hold has ended.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ log = structlog.get_logger("horae.engine")
 
 
 class HoldWatch:
-    """Ends holds that are over, advances maintenance windows, and tells the directory which queues are held.
+    """Ends holds that are over, moves maintenance windows to their next opening, and sets the directory's held queues.
 
-    It sleeps until the next hold begins or ends, and checks once a second for changes that no hint announced.
+    It sleeps until the next hold begins or ends, but for a second at most, because a hint about a change may be lost.
     """
 
     name = "holds"
@@ -70,7 +70,10 @@ class HoldWatch:
         self.not_ended = await self._store.read(holds.all_open)  # also holds that another server ended meanwhile
 
     def _publish(self, now: Instant) -> None:
-        """Update the directory, and send events of changes to this server's listeners; other servers do the same."""
+        """Update the directory, and send events of changes to this server's listeners.
+
+        The events are not sent to other servers, because each of them finds the changes by itself.
+        """
         queues = self._directory.queues.values()
         found = {queue.id: longest_hold(self.not_ended, queue.namespace, queue.id, now) for queue in queues}
         self._directory.set_held(
@@ -91,7 +94,7 @@ class HoldWatch:
         self._in_force_before = holding
 
     def hold_of_queue(self, namespace: int, queue: int) -> Hold | None:
-        """Return the hold that stops a queue; of several, the last one to end."""
+        """Return the hold that stops a queue: if there are several, the one that ends last."""
         return longest_hold(self.not_ended, namespace, queue, self._env.now())
 
     def explain(self, namespace: int, queue: int, name: str) -> str | None:
@@ -100,7 +103,7 @@ class HoldWatch:
         return None if hold is None else why_held(hold, name)
 
     def explain_named(self, namespace: int, name: str) -> str | None:
-        """Return the same for a queue given by name."""
+        """Return the reason why the queue of this name starts nothing; None when it is not held or not known."""
         queues = self._directory.queues.values()
         found = next((queue for queue in queues if queue.namespace == namespace and queue.name == name), None)
         return None if found is None else self.explain(namespace, found.id, name)

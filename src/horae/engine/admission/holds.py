@@ -1,4 +1,7 @@
-"""Holds and maintenance windows: open, release and list. Once a hold is acknowledged, nothing of its queue starts."""
+"""Holds and maintenance windows: open, release and list.
+
+Once the request that opens a hold is answered, no execution of the held queue starts.
+"""
 
 from collections.abc import Callable, Iterable
 
@@ -23,12 +26,15 @@ from horae.store.contract import Store
 from horae.store.script import Script
 from horae.store.triggers import calendars
 
-MOST_REASON = 256
+MOST_REASON = 256  # characters
 log = structlog.get_logger("horae.engine")
 
 
 class HoldRequest(Struct, frozen=True, kw_only=True):
-    """The body of a request for a hold: an end or a length, and optionally a start."""
+    """The body of a request for a hold: its end (`until`) or its `length`, and optionally its start (`since`).
+
+    With `drain`, the user waits until no execution of the queue is running.
+    """
 
     length: str | int | float | None = None
     until: str | None = None
@@ -44,9 +50,9 @@ class QueueHolds:
         self._env, self._store, self._directory, self._watch, self._hints = env, store, directory, watch, hints
 
     async def open(self, namespace: int, queue: str | None, request: HoldRequest, by: str) -> HoldView:
-        """Start nothing of a queue for a time. An open hold with the same reason gets this end instead.
+        """Start nothing of a queue for some time. If a hold with the same reason is open, its times are changed instead.
 
-        Raises BadInput, NotFound with the nearest names, Conflict when there are too many.
+        Raises BadInput, NotFound with the nearest names of queues, or Conflict when there are too many holds.
         """
         now = self._env.now()
         begin, end = hold_span(
@@ -64,7 +70,7 @@ class QueueHolds:
         return await self._publish_and_view(namespace, stored)
 
     async def release(self, namespace: int, queue: str | None, reason: str | None, by: str) -> ReleasedView:
-        """End the holds opened by hand, or only those with this reason, at once on all servers. Idempotent."""
+        """End a queue's holds that users opened, or only those with this reason, at once on all servers. Idempotent."""
         queue_id, now = await self._queue_id(namespace, queue), self._env.now()
         released = await self._store.write(lambda: moves.release(namespace, queue_id, reason, by, now))
         for hold in released:
@@ -127,13 +133,13 @@ class QueueHolds:
         removed = await self._store.write(lambda: moves.remove_window(namespace, queue_id, calendar, by, now))
         if not removed:
             subject = "The namespace" if queue is None else f'Queue "{queue}"'
-            detail = f'{subject} has no maintenance window by calendar "{calendar[:128]}".'
+            detail = f'{subject} has no maintenance window with the calendar "{calendar[:128]}".'
             raise NotFound(detail, "List them with `horae queues holds` or GET /api/v1/holds.")
         log.info("window removed", hold=str(removed[0].id), queue=queue, calendar=calendar, by=by)
         await self._publish()
 
     async def list(self, namespace: int, *, queue: str | None = None, ended: bool = False) -> "list_of[HoldView]":
-        """Return holds and windows, newest first; with `ended`, also those that ended in the last month."""
+        """Return holds and windows, newest first; with `ended`, also those that ended in the last 30 days."""
         queue_id, now = await self._queue_id(namespace, queue), self._env.now()
         since = now - moves.KEPT if ended else now + moves.KEPT
         found = await self._store.read(lambda: moves.of_namespace(namespace, since))
@@ -145,7 +151,11 @@ class QueueHolds:
         return (await self._viewer(namespace))(hold)
 
     async def _publish(self) -> None:
-        """Update this server at once, and the others by a hint; until it arrives their claims find nothing."""
+        """Update this server at once, and the other servers by a hint.
+
+        Until the hint arrives, the other servers may try to claim from a held queue, but each claim checks the stored
+        holds and takes nothing.
+        """
         self._hints.send(Hint(holds=True))
         await self._watch.step()
 
@@ -176,7 +186,7 @@ list_of = list  # inside the class, `list` is its method
 
 
 def _attach(hold: Hold, now: Instant) -> Script[Hold]:
-    """Attach a calendar to a hold. The calendar cannot be deleted while the window exists."""
+    """Store a maintenance window whose times come from a calendar. The calendar cannot be deleted while it exists."""
     name = hold.calendar or ""
     yield from locks.take(locks.of_calendars(hold.namespace))
     known = yield from calendars.definitions(hold.namespace)

@@ -1,7 +1,7 @@
-"""Estimates of lanes: their amounts, jobs and slice sizes, and the time that an execution takes.
+"""Estimates of lanes: how many executions a lane holds, of which jobs, in slices of which size, and how long they take.
 
-They are learned from hints and claims, so that a claim takes about as much as it needs. Correctness does not depend on
-them.
+The estimates are learned from hints and claims, so that a claim takes about as much as it needs. Correctness does not
+depend on them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,13 +14,13 @@ from horae.model.admission.policy import QUANTUM, SHORT_TIME
 from horae.model.executions.slice import RunningSlice
 from horae.store.admission.lanes import Lane
 
-MOST_JOBS = 10_000  # of a lane
+MOST_JOBS = 10_000  # remembered for each lane
 NO_JOBS: frozenset[UUID] = frozenset()
 NOT_SHORT = SHORT_TIME / QUANTUM  # microseconds: at most a quantum of such executions is granted at a time
 
 
 class LaneEstimates:
-    """Estimates of lanes, and of queues, which are used for lanes without a claim."""
+    """Estimates of lanes, and of queues; the latter are used for lanes from which nothing was claimed yet."""
 
     def __init__(self, expects: Callable[[UUID], Micros]) -> None:
         self._expects = expects  # expected time of an execution of a job
@@ -65,8 +65,8 @@ class LaneEstimates:
     def time(self, lane: int, queue: int | None) -> float:
         """Return the expected microseconds of an execution of a lane.
 
-        Without a claim of this lane it is the queue's time, but not a very short one, so that little is granted at
-        first.
+        Until something was claimed from the lane, return the time of its queue, but at least NOT_SHORT, so that the
+        first grant is small.
         """
         jobs = self.jobs.get(lane, NO_JOBS)
         if len(jobs) == 1:

@@ -13,13 +13,13 @@ class LaneNeeds:
     """The requirements of all lanes. A lane without needs is in `terms` only."""
 
     def __init__(self, occupied: Mapping[int, int]) -> None:
-        """Use the occupied lanes of the directory."""
+        """`occupied` is the directory's own mapping of occupied lanes to their lowest ranks."""
         self._occupied = occupied
         self.terms: dict[int, Requirements] = {}
-        self.costs: dict[int, Cost] = {}  # cost of an execution, of lanes where it is more than a slot
-        self.among: dict[int, WorkerGroup] = {}  # lanes that spread -> workers to spread over
+        self.costs: dict[int, Cost] = {}  # lane -> cost of an execution; only lanes where it is more than a slot
+        self.among: dict[int, WorkerGroup] = {}  # lane -> the workers over which its executions must be spread
         self.reserved: Mapping[UUID, int] = {}  # sessions that are reserved for one lane
-        self._temporary: set[int] = set()  # lanes that executions leave for a lane with fewer needs
+        self._temporary: set[int] = set()  # lanes that executions leave after a while for a lane with fewer needs
 
     def replace_lanes(self, lanes: Iterable[Lane], queues: Mapping[int, str]) -> None:
         """Replace all lanes; `queues` has the names of their queues."""
@@ -49,11 +49,11 @@ class LaneNeeds:
         return any(lane in lanes and lane in self._occupied for lane in self.costs)
 
     def plain_lanes(self, lanes: frozenset[int]) -> frozenset[int]:
-        """Return the lanes whose executions may be granted in any order: each takes one slot of any worker."""
+        """Return those of the lanes whose executions take one slot of any worker, so that their order is free."""
         return lanes.difference(self.costs, self.among) if self.costs or self.among else lanes
 
     def has_temporary(self, lanes: Collection[int]) -> bool:
-        """Return whether executions leave one of these lanes again."""
+        """Return whether one of these lanes holds its executions only temporarily."""
         return bool(self._temporary) and not self._temporary.isdisjoint(lanes)
 
     def occupied_costly(self) -> list[int]:
@@ -61,5 +61,5 @@ class LaneNeeds:
         return [lane for lane in self.costs if lane in self._occupied]
 
     def occupied_temporary(self) -> list[int]:
-        """Return the occupied lanes that executions leave again."""
+        """Return the occupied lanes that hold their executions only temporarily."""
         return sorted(self._temporary.intersection(self._occupied))

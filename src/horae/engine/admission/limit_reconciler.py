@@ -1,6 +1,6 @@
-"""The limits service: applies raised limits, counts running executions under new limits, and repairs errors by a sweep.
+"""The limits service: applies changed limits, counts running executions under new limits, and repairs missed admissions.
 
-Normally nothing waits for this service: an execution that ends admits the next one by itself.
+Normally no execution waits for this service, because the transaction that ends an execution admits the next one.
 """
 
 from collections.abc import Iterable
@@ -50,7 +50,7 @@ class LimitReconciler:
         self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Apply the changes; every few seconds, check all keys."""
+        """Apply the limits of changed jobs; every SWEEP seconds, check all keys with waiting executions."""
         jobs, self._jobs = self._jobs, set()
         await self._adopt_again()
         for job in sorted(jobs):
@@ -69,7 +69,7 @@ class LimitReconciler:
         return SETTLED if self._recheck_at else SWEEP
 
     async def _adopt(self, job: UUID) -> None:
-        """Bring a job's executions under a limit of the whole job; the running ones are counted first."""
+        """Bring a job's existing executions under a limit of the whole job: first those that run, then the others."""
         for session in await self._store.read(lambda: adoption.unmarked_sessions(job)):
             await self._store.write(lambda: adoption.mark(session, job))  # noqa: B023
         while await self._store.change(lambda now: adoption.adopt(job, ADOPTED, now)) >= ADOPTED:
@@ -77,7 +77,9 @@ class LimitReconciler:
         self._recheck_at[job] = self._env.clock.monotonic() + SETTLED
 
     async def _adopt_again(self) -> None:
-        """Adopt once more, for executions that a claim or a submission was moving meanwhile."""
+        """Adopt the executions of changed jobs once more, because a claim or a submission may have moved some of them
+        during the first time.
+        """
         now = self._env.clock.monotonic()
         for job in [job for job, at in self._recheck_at.items() if at <= now]:
             await self._adopt(job)
@@ -96,7 +98,7 @@ class LimitReconciler:
         return sum(queued.hi - queued.lo for queued in entered.queued)
 
     async def _mark_running(self) -> None:
-        """Count executions under a limit of a queue or namespace that was set while they ran."""
+        """Count running executions that started before a limit of their queue or namespace was set."""
         for name, kind, object_id in await self._store.read(coarse.unready):
             for session in await self._store.read(lambda: coarse.unmarked_sessions(kind, object_id)):  # noqa: B023
                 await self._store.write(lambda: limit_changes.mark(session, kind, object_id))  # noqa: B023

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from horae.model.admission.placement.prefetch import goes_before
 from horae.store.admission.lanes import Lane
 
-_NOWHERE = (0, "")
+_NOWHERE = (0, "")  # stands for the queue and share of a lane that this server does not know
 
 LaneCallback = Callable[[int], object]
 
@@ -42,10 +42,11 @@ def may_prefetch_short(
     lanes: Mapping[int, Lane],
     costs: Collection[int],
 ) -> bool:
-    """Return whether one of these lanes, which hold a worker's short jobs, precedes all others that it may take from.
+    """Return whether a worker may prefetch from one of `short_lanes`, the lanes with executions of its short jobs.
 
-    Ranks are compared within a queue and a share only. Lanes whose executions take more than a slot are ignored: they
-    wait for their own room.
+    It may not if an execution in another of the `allowed` lanes ranks well before them. Ranks are compared only within
+    a queue and a share. Lanes in `costs`, whose executions take more than a slot, are ignored, because their executions
+    wait for more room than prefetching takes.
     """
     waiting: dict[tuple[int, str], int] = {}
     for lane, head in occupied.items():
@@ -57,5 +58,6 @@ def may_prefetch_short(
 
 
 def _line(lane: int, lanes: Mapping[int, Lane]) -> tuple[int, str]:
+    """Return the queue and share within which a lane's ranks are compared."""
     known = lanes.get(lane)
     return (known.queue, known.share) if known else _NOWHERE

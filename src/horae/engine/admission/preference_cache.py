@@ -1,6 +1,6 @@
 """Queue preferences: the order or the weights by which workers serve their queues.
 
-Equal preferences share virtual times.
+Workers with equal preferences share one object, and with it the virtual times of their queues.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -11,7 +11,7 @@ from horae.model.admission.queue import Queue
 from horae.model.executions.slice import RunningSlice
 from horae.model.fleet.session import Session
 
-MOST = 1_000  # different preferences; only workers with ever new weights have more
+MOST = 1_000  # cached preferences; more exist only if workers keep sending new weights
 
 Key = tuple[int, tuple[tuple[str, float], ...], bool]
 
@@ -32,7 +32,8 @@ class PreferenceCache:
     def for_session(self, session: Session) -> QueuePreferences | None:
         """Return a session's preferences; None when it has one queue, or when rank alone decides.
 
-        Without weights, queues ranked by arrival are served as one. Where ranks cannot be compared, queues take turns.
+        Without weights and a strict order, queues that are all ranked by arrival are served like one queue. If the
+        policy of a queue is another one, ranks cannot be compared, so the queues take turns.
         """
         names, presence = session.queues, session.presence
         if len(names) < 2 or not (presence.strict or presence.weights or self._differ(session)):
@@ -67,5 +68,5 @@ class PreferenceCache:
 
 
 def charge(preferences: QueuePreferences, running: RunningSlice, expected: float) -> None:
-    """Charge a slice to the preferences with which it was taken."""
+    """Charge a claimed slice to its queue, in the preferences by which it was claimed."""
     preferences.shares.charge(running.queue, (running.hi - running.lo) * preferences.price(running.queue, expected))

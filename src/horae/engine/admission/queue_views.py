@@ -20,7 +20,7 @@ class QueueViews:
         self._store, self._directory, self._holds = store, directory, holds
 
     async def list(self, namespace: int) -> list[QueueView]:
-        """Return all queues of a namespace, freshly read from the store."""
+        """Return all queues of a namespace as they are in the store, not as this server's directory has them."""
         directory = await self._store.directory()
         view = await self._viewer(namespace)
         return [view(queue) for queue in directory.queues if queue.namespace == namespace]

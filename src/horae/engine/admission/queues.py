@@ -95,7 +95,7 @@ class Queues:
         return found
 
     async def set_state(self, namespace: int, name: str, state: QueueState) -> Queue:
-        """Open a queue for submissions or drain it: a draining queue refuses new executions and runs the others.
+        """Open a queue for submissions or drain it: a draining queue refuses new executions and runs those it has.
 
         Raises NotFound.
         """
@@ -107,11 +107,11 @@ class Queues:
         return await self.get(namespace, name)
 
     async def purge(self, namespace: int, name: str, confirm: str | None, by: str) -> PurgeResult:
-        """Cancel all executions of a queue that have not begun. Raises BadInput unless its name is given once more."""
+        """Cancel all executions of a queue that have not begun. Raises BadInput unless `confirm` is the queue's name."""
         queue = await self.get(namespace, name)
         if confirm != name:
             detail = f'This cancels everything in the queue "{name}" that has not begun.'
-            raise BadInput(detail, f"Say so by ?confirm={name}.", field="confirm")
+            raise BadInput(detail, f"Confirm it with ?confirm={name}.", field="confirm")
         log.info("queue purged", queue=name, by=by)
         reason = f"purged by {by}" if by else "purged"
         total = await self._purge_waiting(queue.id, reason)
@@ -149,7 +149,7 @@ class Queues:
         return sum(done.jobs.values())
 
     def default_of(self, namespace: int) -> str:
-        """Return the queue of jobs that name none."""
+        """Return the name of the queue for jobs that name no queue."""
         return next((queue.name for queue in self._queues_of(namespace) if queue.is_default), DEFAULT_QUEUE)
 
     async def _publish(self) -> None:

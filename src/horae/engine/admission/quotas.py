@@ -24,9 +24,9 @@ INTERVAL = 1.0  # seconds between reads of quotas that other servers changed
 FLUSH = 5.0  # seconds between writes of usage
 MOST_DAYS = 400
 PATIENCE = 20.0  # seconds that a request waits for room
-AGAIN = 0.25  # seconds between the attempts of such a request
-SHED = 0.1  # seconds for which a refusal answers similar requests, too
-MOST_WAITING = 1000  # requests that wait at a time
+AGAIN = 0.25  # seconds between the attempts of a request that waits for room
+SHED = 0.1  # seconds for which requests of the same kind get the same refusal, without reading the store
+MOST_WAITING = 1000  # requests that wait for room at a time
 T = TypeVar("T")
 NamespaceQueue = tuple[int, int]  # namespace and queue
 
@@ -49,8 +49,8 @@ class Quotas:
         self._env, self._store, self._directory, self._hints, self._node = env, store, directory, hints, node
         self._fair_access = fair_access
         self.by_namespace: dict[int, Quota] = {}
-        self._uses: dict[tuple[int, int], QuotaUsage] = {}  # not written yet, by namespace and day
-        self._stored_today: dict[int, QuotaUsage] = {}  # written by all servers for this day
+        self._uses: dict[tuple[int, int], QuotaUsage] = {}  # usage that is not written yet, by namespace and day
+        self._stored_today: dict[int, QuotaUsage] = {}  # usage of this day that all servers have written, by namespace
         self._day = 0
         self._flush_at = 0.0
         self.waiting = 0  # requests that wait for room
@@ -92,13 +92,18 @@ class Quotas:
         self._use(namespace, day_of(self._env.now())).refused += count
 
     def check_submit_rate(self, namespace: int, count: int) -> None:
-        """Count submissions of a namespace without its own rate. Raises OverQuota when it starves others."""
+        """Count submissions of a namespace that has no submission rate of its own. Raises OverQuota when they are so
+        many that other namespaces starve.
+        """
         quota = self.by_namespace.get(namespace)
         if quota is None or quota.rate is None:
             self._fair_access.count_submissions(namespace, count)
 
     async def retry_while_full(self, place: NamespaceQueue, count: int, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Submit. While the quota is full and allows requests to wait, retry for some time."""
+        """Call `attempt`, which submits `count` executions to the namespace and queue `place`, and return its answer.
+
+        While the quota is full and allows requests to wait, repeat the call for up to PATIENCE seconds.
+        """
         clock = self._env.clock
         ends_at = clock.monotonic() + PATIENCE
         while True:
@@ -119,7 +124,7 @@ class Quotas:
                 self.waiting -= 1
 
     def _refuse_again(self, place: NamespaceQueue, count: int) -> None:
-        """Repeat a recent refusal without asking the store, so that many refused requests cost it little."""
+        """Raise a recent refusal again without reading the store, so that many refused requests cost the store little."""
         until, least, refusal = self._refused.get(place, (0.0, 0, None))
         if refusal is None:
             return
@@ -132,7 +137,7 @@ class Quotas:
         return self._uses.setdefault((namespace, day), QuotaUsage())
 
     async def step(self) -> Wait:
-        """Read the quotas. Every five seconds, write this server's usage and read that of all servers."""
+        """Read the quotas. Every five seconds, write this server's usage and read the usage of all servers."""
         now = self._env.clock.monotonic()
         if now >= self._flush_at:
             self._flush_at = now + FLUSH
@@ -201,7 +206,9 @@ class Quotas:
         last = day_of(self._env.now() if until is None else until - 1)
         first = last - 29 if since is None else day_of(since)
         if not 0 <= last - first < MOST_DAYS:
-            raise BadInput(f"That is not between a day and {MOST_DAYS}.", "Give from and to.", field="from")
+            raise BadInput(
+                f"The usage can be read for 1 to {MOST_DAYS} days at a time.", "Give from and to.", field="from"
+            )
         used = await self._store.read(lambda: quotas.used_between(namespace, first, last))
         queued, waiting, running = await self._store.read(lambda: quotas.usage_now(namespace))
         quota = (await self._store.read(quotas.all_quotas)).get(namespace, Quota())

@@ -1,4 +1,4 @@
-"""Reranking: after a change of a queue's policy, its queued executions are reordered in batches."""
+"""Reranking: after a change of a queue's policy, the queue's executions are reordered in batches."""
 
 import structlog
 
@@ -44,7 +44,7 @@ class Reranker:
         for queue in [queue for queue in self._directory.queues.values() if queue.ranked < queue.revision]:
             soonest = min(soonest, await self._rerank(queue))
         if self._directory.unknown_lanes():
-            await self._directory.load()  # most of them are new lanes that this server has not read yet
+            await self._directory.load()  # usually these are new lanes that this server has not read yet
             for lane in self._directory.unknown_lanes():
                 await self._order_lane(lane, astray=True)
         await self._forget()
@@ -81,6 +81,7 @@ class Reranker:
             await self._order_lane(lane)
 
     async def _order_lane(self, lane: int, *, astray: bool = False) -> None:
+        """Reorder a lane. An `astray` lane was deleted: its executions move to the lane of their job."""
         at: moves.QueuePosition | None = moves.FIRST
         while at is not None:
             place = at

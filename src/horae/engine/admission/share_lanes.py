@@ -17,7 +17,7 @@ from horae.store.definitions.jobs import StoredJob
 
 
 class ShareLanes:
-    """Finds the shares of executions and their lanes. Submissions to other queues are not changed."""
+    """Finds the shares of executions and their lanes. Submissions to queues that are not fair are not changed."""
 
     def __init__(self, env: Env, store: Store, directory: LocalDirectory) -> None:
         self._env, self._store, self._directory = env, store, directory
@@ -32,7 +32,10 @@ class ShareLanes:
     def shares(
         self, stored: StoredJob, items: Sequence[bytes], extra: Extra, wrong: dict[int, HoraeError]
     ) -> Sequence[str] | None:
-        """Return the shares of many items, None when the queue is not fair; errors are added to `wrong` by index."""
+        """Return the shares of many items, or None when the queue is not fair.
+
+        `wrong` has the faulty items by index; items whose share cannot be computed are added to it.
+        """
         policy = self._directory.policy(stored.queue)
         if not isinstance(policy, FairPolicy):
             return None

@@ -1,9 +1,9 @@
 """The clock watch: server time follows the store's clock, and a clock that jumps is not trusted.
 
-Between two checks, server time advances by the monotonic clock, which no administrator can set. So only this module
-sees a step of the store's clock. A jump forward of up to a day counts as an outage (the misfire policy decides). A
-larger jump, or a jump back by more than five minutes, stops firing, promotion, expiry and deletion until the clock is
-back or an administrator accepts the new time.
+Between two checks, server time advances by the monotonic clock, which no administrator can set. So a jump of the
+store's clock reaches other code only through this module. A jump forward of up to a day counts as an outage: the
+misfire policies of triggers decide what runs. A larger jump, or a jump back by more than five minutes, stops firing,
+promotion, expiry and deletion until the clock is back or an administrator accepts the new time.
 """
 
 import structlog
@@ -13,8 +13,8 @@ from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant
 from horae.store.contract import Store
 
-FORWARD = 86_400 * SECOND
-BACK = 300 * SECOND
+FORWARD = 86_400 * SECOND  # the largest jump forward that is trusted
+BACK = 300 * SECOND  # the largest jump back that is trusted
 LOGGED_STEP = 10 * SECOND  # smaller steps are not logged
 INTERVAL = 5.0  # seconds between two checks
 SMOOTH = 50_000  # microseconds: a smaller offset may be noise of the round trip and is not corrected
@@ -30,7 +30,7 @@ class ClockWatch:
         self._env, self._store, self._hints = env, store, hints
         self._base: tuple[Instant, float] | None = None  # store time and monotonic time when last trusted
         self.trusted = True
-        self.jump: int = 0
+        self.jump: int = 0  # microseconds by which the store's clock jumped since it was last trusted
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 

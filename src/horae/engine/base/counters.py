@@ -1,6 +1,6 @@
 """Counters of this server. They are plain numbers without locks: only the event loop's thread changes them.
 
-A hot path pays for an addition or two. Readers, such as the metrics, take the present values.
+So counting costs a hot path only an addition or two. Readers, such as the metrics, take the present values.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ class Counters:
         self.deduplicated = 0  # submitted executions that were answered with an earlier one
 
     def claimed(self, claimed: ClaimResult) -> None:
-        """Count a claim and the executions it took. A claim that had no lane to look at is not counted."""
+        """Count a claim and the executions it took. A claim without lanes that it could take from is not counted."""
         if claimed.running:
             self.claims += 1
         elif claimed.lanes:

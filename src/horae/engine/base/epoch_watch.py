@@ -13,7 +13,8 @@ log = structlog.get_logger("horae.engine")
 class EpochWatch:
     """Watches the store's epoch, logs a new one, and remembers the installation's identity.
 
-    `current` fences nothing: a session takes its epoch from the store, and a token takes its epoch from the session.
+    `current` is never compared with the epochs of sessions and tokens: a session gets its epoch from the store, and a
+    token gets its epoch from the session.
     """
 
     name = "epochs"
@@ -27,8 +28,8 @@ class EpochWatch:
 
     async def step(self) -> Wait:
         """Check for a new epoch of the store, and end the remaining sessions of earlier epochs."""
-        standing = await self._store.identity()
-        epoch, self.installation = standing.epoch, standing.installation
+        identity = await self._store.identity()
+        epoch, self.installation = identity.epoch, identity.installation
         if epoch != self.current:
             ended = await self._store.end_old_epochs(epoch)
             if self.current:

@@ -1,7 +1,7 @@
 """Params and results of sensitive jobs are sealed before they are stored.
 
 They are opened for workers and for users with the permission `sensitive`. Params are sealed for their job, results for
-their parcel: a sealed value that was moved elsewhere does not open.
+their parcel, so that a sealed value that was copied to another job or parcel does not open.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,8 @@ class ExecutionSealer:
         return self._open(item, b"params" + job.bytes)
 
     def open_for_worker(self, job: UUID, items: Sequence[bytes]) -> tuple[list[bytes], str]:
-        """Return params for a worker, with the reason if they cannot be opened."""
+        """Return params for a worker, and an empty text. If they cannot be opened, return empty params and the reason.
+        """
         try:
             return [self.open_params(job, item) for item in items], ""
         except HoraeError as error:
@@ -85,7 +86,10 @@ class ExecutionSealer:
         return view
 
     def _seen(self, value: Raw, context: bytes) -> Raw | str:
-        """Open a sealed value, or say why not. Any job can return a result that looks sealed, so this never raises."""
+        """Open a sealed value, or return the reason why it does not open.
+
+        This never raises, because any job can return a result that only looks sealed.
+        """
         try:
             return Raw(self._open(value, context))
         except HoraeError as error:

@@ -1,7 +1,7 @@
 """Gauges: the numbers of executions that wait, are queued and run now, for users.
 
-Counting reads all shelves. So a count is reused for one second, or for twenty times as long as it took. One server of
-the installation also counts periodically, for the statistics of queue depth over time.
+Counting reads all shelves. So a count is reused for at least a second, and for at least twenty times as long as it
+took. One server of the installation also counts periodically, for the statistics of queue depth over time.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ from horae.store.contract import Store
 
 QUIET = 0.1  # seconds
 MANY = 1 << 20  # executions: stands for an unknown amount
-MOST_EVENTS = 50  # in one hint; clients that missed some fetch the state anew
+MOST_EVENTS = 50  # in one hint; clients that missed events fetch the state anew
 MOST_BYTES = 7_500  # PostgreSQL refuses payloads of 8,000
 
 
@@ -27,12 +27,12 @@ class Hint(Struct, omit_defaults=True, rename="camel"):
     sender: UUID | None = None
     lanes: dict[int, int] = {}  # lane -> lowest rank that was added
     amounts: dict[int, int] = {}  # lane -> number of executions added; a missing entry means unknown
-    wake_at: Instant | None = None
-    fire_at: Instant | None = None
-    sessions: list[UUID] = []
-    jobs: list[UUID] = []
-    events: list[Event] = []
-    accept_clock: bool = False
+    wake_at: Instant | None = None  # when the next slice on `waiting` is due
+    fire_at: Instant | None = None  # when the next trigger is due
+    sessions: list[UUID] = []  # sessions with a request for their worker, or that have ended
+    jobs: list[UUID] = []  # jobs that changed
+    events: list[Event] = []  # for clients that follow events
+    accept_clock: bool = False  # an administrator accepted the store's present time
     holds: bool = False  # a hold began or ended
     queues: bool = False  # a queue was defined or changed
     quotas: bool = False  # a namespace got another quota
@@ -77,7 +77,7 @@ class Hints:
         self.alarm.ring()
 
     def send_locally(self, hint: Hint) -> None:
-        """Send a hint to listeners of this server only. The others find the change by themselves."""
+        """Send a hint to listeners of this server only, because the other servers find the change by themselves."""
         for listener in self._listeners:
             listener(hint)
 
@@ -121,7 +121,10 @@ class Hints:
 
 
 def _fit(hint: Hint) -> str:
-    """Drop events, then sessions, jobs and lanes until the message fits. Last, drop the note about dropped events."""
+    """Encode a hint. If it is too long, drop its events, then sessions, jobs and lanes until it fits.
+
+    Dropped events leave a note for clients, which is dropped last.
+    """
     text = msgspec.json.encode(hint).decode()
     smaller: list[tuple[str, object]] = [("events", limit_events(hint.events, 0)), ("sessions", []), ("jobs", [])]
     for field, less in [*smaller, ("lanes", {}), ("events", [])]:

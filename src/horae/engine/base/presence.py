@@ -1,4 +1,4 @@
-"""Presence: every server writes a heartbeat, whatever its roles, and reads the addresses of the others for workers."""
+"""Presence: every server, in any role, writes a heartbeat, and reads the other servers' addresses to send to workers."""
 
 import os
 import socket
@@ -13,12 +13,12 @@ from horae.store.contract import Store
 from horae.store.fleet import sessions
 from horae.version import __version__
 
-BEAT = 5.0
+BEAT = 5.0  # seconds between heartbeats
 SILENT = 20 * SECOND  # a server without a heartbeat for this long is not offered to workers
 
 
 class Presence:
-    """Writes this server's row and reads the others'."""
+    """Writes this server's heartbeat and reads those of the other servers."""
 
     name = "presence"
 
@@ -42,7 +42,8 @@ class Presence:
             parts=(*sorted(self._roles), *((KEYLESS,) if self._directory.keyless else ())),
         )  # fmt: skip
         await self._store.write(lambda: sessions.record_server(own, now))
-        # One process owns a SQLite file: another server in it has ended, or serves the original of this copy.
+        # One process owns a SQLite file. So another server in its table has ended, or serves the file of which this is
+        # a copy.
         seen = await self.servers() if self._store.driver.is_shared else [own]
         self.addresses = sorted({server.url for server in seen if server.url and "gateway" in server.parts})
         return BEAT

@@ -1,4 +1,4 @@
-"""References in requests: a job by name or id, an execution by id; with the errors for unknown ones."""
+"""References in requests: a job by name or id, an execution by id; and the errors for unknown references."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -83,11 +83,15 @@ def execution_ref(ref: str | UUID) -> UUID:
 def no_such_execution(
     missing: UUID, now: Instant, retention: Micros, oldest: UUID | None, begun: Instant
 ) -> NotFound | Gone:
-    """Return Gone if the id was generated during the life of this store but before its retention, else NotFound."""
+    """Return the error for a missing execution: Gone if it was probably deleted after its retention, else NotFound.
+
+    It was probably deleted if its id was generated after the store was created (`begun`), but before the retention
+    began and before the `oldest` stored parcel.
+    """
     created_at = instant_of(missing)
     kept_since = max(now - retention, instant_of(oldest) if oldest else 0)
     if missing.version == 7 and begun <= created_at < kept_since:
-        remedy = "It is older than what is kept. If it was archived: `horae executions list --archive`."
+        remedy = "It is older than the retention. If it was archived: `horae executions list --archive`."
         return Gone(f"Execution {missing} has expired.", remedy, executionId=str(missing))
     remedy = "List them with `horae executions list`."
     return NotFound(f"There is no execution {missing}.", remedy, executionId=str(missing))

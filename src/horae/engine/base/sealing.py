@@ -115,7 +115,7 @@ class Sealer:
         return _signature(next(iter(self._keys.values())), message)
 
     def is_signed(self, message: bytes, signature: bytes) -> bool:
-        """Return whether one of the keys signed this message. Without any key it cannot be checked and passes."""
+        """Return whether one of the keys signed this message. A server without keys cannot check it and returns True."""
         if not self._keys:
             return True
         key = self._keys.get(signature[:ID])
@@ -189,5 +189,5 @@ def _unknown(name: str, keys: dict[bytes, MasterKey]) -> MasterKeyMissing:
 
 
 def _broken() -> MasterKeyMissing:
-    detail = "A sealed value cannot be opened: it is damaged, or belongs to another place."
-    return MasterKeyMissing(detail, "Set it again; if it came from a backup, restore that as a whole.")
+    detail = "A sealed value cannot be opened: it is damaged, or was copied from another place."
+    return MasterKeyMissing(detail, "Set it again; if it came from a backup, restore the whole backup.")

@@ -22,8 +22,8 @@ class Survey(Struct):
     """The kernel's numbers of an installation at one moment."""
 
     namespaces: dict[int, str] = {}
-    troubled: int = 0  # triggers whose next fire cannot be decided
-    holders: int = 0
+    troubled: int = 0  # triggers whose next fire cannot be computed
+    holders: int = 0  # rows of held keys, at most MOST_HOLDERS
     queued: Table = field(default_factory=Counter)
     oldest: dict[Labels, float] = {}
     held: Table = field(default_factory=Counter)

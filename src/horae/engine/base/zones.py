@@ -1,4 +1,4 @@
-"""Time zones: with newer tzdata, the next fires of triggers are computed anew in the background."""
+"""Time zones: after an upgrade of tzdata, the next fires of triggers are computed anew in the background."""
 
 from uuid import UUID
 
@@ -18,7 +18,10 @@ AGAIN = 3600.0  # seconds between checks for timers that a server with older rul
 
 
 class ZoneRules:
-    """Updates timers to the newest rules of any server. A server with older rules logs a warning and does nothing."""
+    """Updates timers to the newest time zone rules that any server has.
+
+    A server with older rules logs a warning and does nothing.
+    """
 
     name = "zones"
 
@@ -43,11 +46,15 @@ class ZoneRules:
             return PAUSE
         await self._store.change(lambda now: zone_rules.remember(self._version, now))
         say = log.info if self._changed else log.debug
-        say("timers follow the zones' rules", rules=self._version, changed=self._changed)
+        say("timers follow the time zone rules", rules=self._version, changed=self._changed)
         return AGAIN
 
     async def _is_needed(self) -> bool:
-        """Return whether these rules are newer than the store's, or the last pass found timers that others computed."""
+        """Return whether timers must be computed anew.
+
+        They must if this server's rules are newer than the stored version. They must also if the last pass changed
+        timers, because a server with older rules may compute more of them.
+        """
         known = await self._store.read(zone_rules.stored_version)
         again, self._changed = self._changed > 0, 0
         if known is not None and known > self._version:

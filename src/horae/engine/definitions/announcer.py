@@ -38,7 +38,7 @@ class Announcer:
         self._later(lambda: self._hints.send(Hint(jobs=[job], fire_at=self._env.now())))
 
     def queued(self, lanes: Mapping[int, int]) -> None:
-        """Announce lanes with their lowest new rank."""
+        """Announce lanes that got executions; `lanes` has the lowest new rank of each."""
         self._later(lambda: self._hints.send(Hint(lanes=dict(lanes))))
 
     def calendar_changed(self) -> None:

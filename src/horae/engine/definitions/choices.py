@@ -12,7 +12,7 @@ from horae.store.definitions.jobs import StoredJob
 
 
 async def with_choice(store: Store, stored: StoredJob) -> StoredJob:
-    """Return a job with the versions that its rollout chooses from; unchanged if the rollout has ended meanwhile."""
+    """Return a job with the versions (arms) from which its rollout chooses; unchanged if the rollout has ended."""
     job = stored.job
     found = (await store.read(lambda: rollouts.active_rollouts([job.id]))).get(job.id)
     if found is None:

@@ -42,10 +42,10 @@ from horae.store.executions.leaving.effects import Effects
 from horae.store.triggers.delays import Delays
 
 MOST_JOBS = 10_000
-FEW = 64  # up to this many occupied lanes are compared before a claim
+FEW = 64  # if there are more occupied lanes, their ranks are not compared before a claim
 MOST_REACHES = 1_000  # cached sets of lanes that sessions may take from
 NEEDS_KEY = frozenset({TAKES_SECRETS, SEALED})
-FREES = -1  # the key of the freed count among the marks; no lane has this number
+FREES = -1  # the key in `marks` for how often room was freed; no lane has this number
 SCAN = 1.0  # seconds between scans for lanes that no hint announced
 
 
@@ -64,8 +64,9 @@ class LocalDirectory:
         self.keyless = False  # this server lacks a master key and grants no executions that need it
         self.has_sealed_jobs = False  # some job has sealed params and results
         self.held: Mapping[int, str] = {}  # held queues, with the end of their hold in words
-        self.open_circuits: Mapping[UUID | tuple[UUID, str], str] = {}  # of jobs or keys; until when, in words
-        self.version = 0  # grows when lanes or holds change: the lanes of sessions are then computed anew
+        # Jobs, or jobs with a key, whose circuit is open; with its end in words.
+        self.open_circuits: Mapping[UUID | tuple[UUID, str], str] = {}
+        self.version = 0  # grows when lanes or holds change, so that the lanes of sessions are computed anew
         self._revisions = (0, 0, 0)  # of queues and namespaces at the last load
         self.expectations = Expectations(env, store)
         self.estimates = LaneEstimates(self.expectations.of)
@@ -73,7 +74,7 @@ class LocalDirectory:
         self._occupied = OccupiedLanes(self.fair.lane_occupied, self.fair.lane_emptied)
         self.lane_needs = LaneNeeds(self._occupied)
         self._front: set[int] = set()  # lanes with executions for which others were preempted
-        self._moved: dict[int, int] = {}
+        self._moved: dict[int, int] = {}  # lane -> number of hints about it
         self._families: dict[tuple[int, frozenset[str]], list[int]] = {}  # lanes that differ only in their share
         self._by_share: dict[tuple[int, frozenset[str], str], int] = {}
         self._reaches: dict[tuple[int, frozenset[tuple[int, frozenset[str]]]], frozenset[int]] = {}
@@ -92,7 +93,7 @@ class LocalDirectory:
         if not occupied.keys() <= self.lanes.keys():
             await self.load()
         for lane, rank in occupied.items():
-            hinted = moved.get(lane) != self._moved.get(lane)  # the scan may have missed what arrived since it began
+            hinted = moved.get(lane) != self._moved.get(lane)  # the scan may have missed executions that entered since
             self._occupied[lane] = min(rank, self._occupied.get(lane, rank)) if hinted else rank
         for lane in [k for k in self._occupied if k not in occupied and moved.get(k) == self._moved.get(k)]:
             del self._occupied[lane]
@@ -175,13 +176,14 @@ class LocalDirectory:
 
     @property
     def delays(self) -> Delays:
-        """The reasons for delays: held queues, and jobs and keys with an open circuit, each with its end in words."""
+        """Held queues, and jobs and keys with an open circuit, each with the end of the delay in words."""
         return dict([*self.held.items(), *self.open_circuits.items()])
 
     def lanes_for(self, session: Session) -> frozenset[int]:
-        """Return the lanes a session may take from: of its namespace and queues, not held, with needs that it offers.
+        """Return the lanes that a session may take from.
 
-        A server without the master key takes nothing from lanes that need it.
+        They belong to its namespace and queues, are not held, and have needs that the session meets. A session that is
+        reserved for a lane takes from that lane only. A server without the master key leaves out lanes that need it.
         """
         if session.id in self.lane_needs.reserved:  # gate: reserved
             return frozenset({self.lane_needs.reserved[session.id]})
@@ -208,7 +210,10 @@ class LocalDirectory:
         return 1.0 if known is None else known.weight
 
     def unknown_lanes(self) -> list[int]:
-        """Return occupied lanes that are not in the directory: they were deleted while an execution entered them."""
+        """Return occupied lanes that are not in the directory.
+
+        They are new, or were deleted while an execution entered them.
+        """
         return [lane for lane in self._occupied if lane not in self.lanes]
 
     def lane_of_share(self, base: int, share: str) -> int | None:
@@ -271,7 +276,10 @@ class LocalDirectory:
         return lane in self.lanes and self.lanes[lane].queue in self.held
 
     def lane_states(self, room: int = MANY) -> list[LaneState]:
-        """Return the occupied lanes, lowest rank first. In fair queues, return only lanes that are next for `room`."""
+        """Return the occupied lanes, lowest rank first.
+
+        Of fair queues, return only the lanes whose shares are next when a claim takes `room` executions.
+        """
         if self.preferences:
             self.preferences.note_waiting({self.lanes[lane].queue for lane in self._occupied if lane in self.lanes})
         if not self.fair:
@@ -296,7 +304,10 @@ class LocalDirectory:
         )  # fmt: skip
 
     def states_of_new(self, lanes: Mapping[int, int]) -> list[LaneState]:
-        """Return lanes that executions are just entering, before any hint. Lanes of fair queues are left out."""
+        """Return the states of lanes that executions are just entering, before any hint about them.
+
+        `lanes` has their lowest ranks. Lanes of fair queues are left out.
+        """
         known = {lane: low for lane, low in lanes.items() if lane in self.lanes}
         plain = {
             lane: low for lane, low in known.items() if not isinstance(self.policy(self.lanes[lane].queue), FairPolicy)
@@ -307,14 +318,21 @@ class LocalDirectory:
         return self.estimates.time(lane, self.lanes[lane].queue if lane in self.lanes else None)
 
     def marks(self) -> dict[int, int]:
-        """Return how often each lane was hinted so far. Take it before a claim and pass it back after the claim."""
+        """Return how many hints about each lane arrived, and how often room was freed.
+
+        Take these marks before a claim and pass them back as `before` after the claim, so that changes that arrived
+        meanwhile are not overwritten.
+        """
         return {**self._moved, FREES: self.full.freed_count}
 
     def _limits_of(self, lane: int) -> tuple[str, ...]:
         return self.full.limits_of(self.lanes[lane]) if self.full.limits and lane in self.lanes else ()
 
     def mark_full(self, lanes: Mapping[int, Instant | None], before: dict[int, int]) -> None:
-        """Mark lanes full after a claim found no room under their limits. They are checked again when room is freed."""
+        """Mark lanes full after a claim found no room under their limits, unless room was freed during the claim.
+
+        `lanes` has the time at which a rate allows the next start. The lanes are tried again when room is freed.
+        """
         if before.get(FREES) != self.full.freed_count:
             return
         for lane, opens_at in lanes.items():
@@ -324,7 +342,11 @@ class LocalDirectory:
             self.alarm.ring()
 
     def learn_from_claim(self, lanes: dict[int, int | None], before: dict[int, int]) -> dict[int, int]:
-        """Update the occupied lanes after a claim; return the lanes that still have executions."""
+        """Update the occupied lanes after a claim; return the lanes that still have executions.
+
+        `lanes` has the lowest rank that the claim left in each lane, or None for an emptied lane. A lane with a hint
+        since `before` is not changed.
+        """
         left = {}
         for lane, low in lanes.items():
             if low is not None:
@@ -371,7 +393,10 @@ class LocalDirectory:
         return self._jobs.get((namespace, ref))
 
     async def job(self, namespace: int, ref: str) -> StoredJob:
-        """Return a job by name or id. It is cached until a hint, or until a submission finds another version."""
+        """Return a job by name or id.
+
+        It is cached until a hint announces its change, or until a submission finds that another version is current.
+        """
         known = self.cached_job(namespace, ref)
         if known is not None:
             return known

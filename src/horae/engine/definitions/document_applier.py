@@ -54,7 +54,7 @@ class NoTemplates:
     """The templates of a server with this feature disabled."""
 
     async def derive(self, namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derivation]:
-        remedy = 'Write the definition without a template; of a job that has one, change {"template": null} first.'
+        remedy = 'Write the definition without a template; if the job has one, set {"template": null} first.'
         raise BadInput(_NO_TEMPLATES, remedy, field="template")
 
     async def apply(self, jobs: Jobs, namespace: int, document: dict[str, Any]) -> AppliedView:
@@ -76,7 +76,7 @@ class _DryRunEnd(Exception):
 class DocumentApplier:
     """Applies documents.
 
-    `parts` makes the writers for a store; their announcements are passed to the second argument.
+    `parts` makes the writers for a store. Its second argument is the function that receives their announcements.
     """
 
     def __init__(

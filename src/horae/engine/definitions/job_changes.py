@@ -43,7 +43,7 @@ class Adoption(Struct, frozen=True, kw_only=True):
 
 
 class JobDraft(Struct, frozen=True, kw_only=True):
-    """A version to be written, with its triggers."""
+    """A version to be written, with its triggers (`whens`)."""
 
     spec: Spec
     whens: Sequence[NamedTrigger] = ()
@@ -98,8 +98,9 @@ def edit(
 ) -> Script[bool]:
     """Write the next version of a job; return False when the job changed since the draft was made.
 
+    With `revive`, the draft is an earlier definition: triggers at a single instant that has passed do not fire again.
     `done` receives the executions that started because the change completed their joins. Raises Conflict while a
-    rollout is on, unless the change ends it by adopting one of its versions.
+    rollout is on, unless the change ends the rollout by adopting one of its versions.
     """
     job = before.job
     name = locks.of_job_name(job.namespace, draft.spec.name)  # guard: edit-locks-name
@@ -135,7 +136,7 @@ def edit(
 def _numbered(job: Job, adopt: Adoption | None, now: Instant) -> Script[tuple[int, bool]]:
     """Return the next version number of a locked job, and whether that version is already written.
 
-    Return 0 when the rollout that should be adopted is no longer on.
+    Return 0 when the rollout from which a version should be adopted is no longer on.
     """
     newest = yield from jobs.newest(job.id)
     if adopt is None:
@@ -155,9 +156,9 @@ def rollout_conflict(job: Job) -> Conflict:
 
 
 def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
-    """Change a job's dependencies, then start executions that wait no longer.
+    """Change a job's dependencies, then start executions that need not wait any longer.
 
-    This follows the change of timers, in the order in which a fire takes these locks.
+    Call this after the job's timers were changed, because a fire takes the locks in the same order.
     """
     if spec.conditions_by_job != job.spec.conditions_by_job:
         cycle = yield from jobs.set_dependencies(job.id, spec)
@@ -175,12 +176,18 @@ def _place(namespace: int, spec: Spec, now: Instant) -> Script[tuple[int, int]]:
 
 
 def _retime(
-    owner: Owner, whens: Sequence[NamedTrigger], began: Mapping[str, bool], new_id: NewId, now: Instant, *, revive: bool
+    owner: Owner,
+    whens: Sequence[NamedTrigger],
+    was_paused: Mapping[str, bool],
+    new_id: NewId,
+    now: Instant,
+    *,
+    revive: bool,
 ) -> Script[None]:
-    """Replace a job's triggers with these, by name. Unchanged triggers are left alone.
+    """Replace a job's triggers with these. A trigger with the same name is changed, or left alone if it is equal.
 
-    `began` tells which of the old triggers were defined as paused. The state of a trigger changes only if its
-    definition of `paused` does.
+    `was_paused` says which of the old triggers were defined as paused. A trigger is paused or resumed only if the new
+    definition of `paused` differs from the old one, because users also pause triggers by hand.
     """
     old = {timer.name: timer for timer in (yield from triggers.of_job(owner.job, lock=True))}
     for name in old.keys() - {when.name for when in whens}:
@@ -192,7 +199,7 @@ def _retime(
             if not _is_spent(when, old.values(), now, revive):
                 yield from triggers.add(new_id(), owner, when, now)
             continue
-        state = timer.state if began.get(when.name, False) == when.paused else "paused" if when.paused else "active"
+        state = timer.state if was_paused.get(when.name, False) == when.paused else "paused" if when.paused else "active"
         if not when.is_like(timer.when):
             yield from triggers.replace(timer, new_id(), owner, when, state, now)
         else:
@@ -207,9 +214,9 @@ def defined_as_paused(spec: Spec) -> dict[str, bool]:
 
 
 def _is_spent(when: NamedTrigger, old: Iterable[triggers.Timer], now: Instant, revive: bool) -> bool:
-    """Return whether a single instant was already decided, or passed before its definition was restored.
+    """Return whether a trigger for a single instant must not fire any more.
 
-    It never fires again.
+    The instant was decided before, or it has passed and the definition is restored from an earlier one (`revive`).
     """
     if not isinstance(when.trigger, Once) or when.trigger.at > now:
         return False
@@ -217,7 +224,10 @@ def _is_spent(when: NamedTrigger, old: Iterable[triggers.Timer], now: Instant, r
 
 
 def pause(before: StoredJob, now: Instant) -> Script[bool]:
-    """Pause a job's triggers. Its queued executions stop at the claim."""
+    """Pause a job and its triggers; return False when the job changed meanwhile.
+
+    Queued executions need no change, because claims leave out those of paused jobs.
+    """
     job = before.job
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, "active"):
         return False
@@ -228,7 +238,10 @@ def pause(before: StoredJob, now: Instant) -> Script[bool]:
 
 
 def resume(before: StoredJob, now: Instant) -> Script[bool]:
-    """Resume a job's triggers. One ledger row covers the fires that the pause skipped."""
+    """Resume a job and its triggers; return False when the job changed meanwhile.
+
+    One ledger row for each trigger covers the fires that the pause skipped.
+    """
     job = before.job
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, "paused"):
         return False
@@ -272,9 +285,10 @@ def delete(
 ) -> Script[int | None]:
     """End a job's triggers, free its name, and cancel the first batches of its executions.
 
-    Record what remains to be ended. Return the number of cancelled executions, or None when the job has changed
-    meanwhile. `done` receives the executions that these ends started. Raises Conflict when workflows run the job,
-    unless it is forced.
+    `ending` says which executions end: `pending` ones that have not begun, `running` ones, or `all`. It is recorded, so
+    that later transactions end the remaining ones. Return the number of cancelled executions, or None when the job has
+    changed meanwhile. `done` receives the executions that started because these ended. Raises Conflict when workflows
+    run the job, unless `force` is true.
     """
     job = before.job
     yield from locks.take(locks.of_dependencies(job.namespace))  # guard: delete-together

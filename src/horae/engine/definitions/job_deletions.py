@@ -1,4 +1,4 @@
-"""The rest of a job's deletion, after its first transaction: cancel its executions in batches."""
+"""The second part of a job's deletion: after the transaction that deletes the job, its executions end in batches."""
 
 from collections.abc import Callable
 from functools import partial
@@ -49,7 +49,8 @@ class JobDeletions:
             for execution in await self._store.read(lambda: cancel_job.workflows_of(job)):
                 await self._store.cancel(parcel_of(execution), index_of(execution), DELETED)
             await self._walk(job, partial(cancel_job.cancel_asleep, job, self._store.env.new_id))
-        if ending == "all" and await self._is_pending(job):  # some were handed back before the cancel request, or woken
+        # A worker may have handed executions back before it got the cancel request, or a timer may have woken some.
+        if ending == "all" and await self._is_pending(job):
             return False
         await self._store.write(lambda: cancel_job.settle_deletion(job, ending))
         return True

@@ -63,8 +63,8 @@ class JobDrafter:
     ) -> None:
         """Make a drafter for a store.
 
-        `check_place` refuses places that must not be watched. `default_queue` returns the queue for jobs that name
-        none. `derive` makes a definition from a template.
+        `check_place` refuses places that must not be watched. `default_queue` returns the queue for jobs that name no
+        queue. `derive` makes a definition from a template.
         """
         self._env, self._store, self._check_place, self._derive = env, store, check_place, derive
         self._default_queue = default_queue
@@ -101,7 +101,7 @@ class JobDrafter:
         return await self.resolve(namespace, definition)
 
     async def change(self, before: StoredJob, patch: Any, *, replace: bool, derive: Derive | None = None) -> Definition:
-        """Return the definition of a job after a patch, or after the replacement of the whole."""
+        """Return the definition of a job after a patch; with `replace`, `patch` is the whole new definition."""
         refuse_owned(before.job)
         body = patch
         if not replace:
@@ -135,7 +135,10 @@ class JobDrafter:
         before: StoredJob | None = None,
         beside: SiblingChanges = NO_SIBLINGS,
     ) -> JobDraft:
-        """Resolve the jobs, calendars and secrets that a definition refers to, and return a draft."""
+        """Resolve the jobs, calendars and secrets that a definition refers to, and return a draft.
+
+        `before` is the present version, and `beside` has the other jobs that the same change writes.
+        """
         known = {*definition.spec.dependencies, *(before.job.spec.dependencies if before else ())}
         upstream = await self._upstream(namespace, definition.dependencies, known)
         old = () if before is None else (await self.stored_definition(before, before.job.spec)).whens
@@ -163,9 +166,9 @@ class JobDrafter:
         return self._namespaces[namespace]
 
     async def _upstream(self, namespace: int, refs: Sequence[str], known: set[str]) -> dict[str, str]:
-        """Return the ids of the jobs that a job depends on, by reference. A job that was deleted since stays.
+        """Return the ids of the jobs that a job depends on, by reference (name or id).
 
-        Raises BadInput.
+        A deleted job is accepted if the job already depended on it: `known` has the ids of these. Raises BadInput.
         """
         if not refs:
             return {}

@@ -33,8 +33,8 @@ MOST_BYTES = 4 * 1024 * 1024  # of the definitions on one page; the last job may
 MOST_SCANNED = 5_000  # jobs read for one page of a rare tag
 STATES = ("active", "paused", "deleted")
 NO_COMMON_INSTANTS = (
-    "{} have different schedules. Executions are joined when their data intervals begin at the same instant, which"
-    " these may never do: give them the same cron expression and zone, or the same anchor."
+    "{} have different schedules. Executions are joined when their data intervals begin at the same instant. With these"
+    " schedules that may never happen: give the jobs the same cron expression and zone, or the same anchor."
 )
 
 Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9._/:-]{1,1024}\Z")]
@@ -48,7 +48,8 @@ class JobLists:
     def __init__(self, store: Store, held: HoldReason, warn: FindWarning) -> None:
         """Make an object that reads the jobs of a store.
 
-        `held` returns in words why a queue, by name, starts nothing. `warn` returns a warning about a spec.
+        `held` takes a namespace and the name of a queue, and returns in words why the queue starts nothing. `warn`
+        returns a warning about a spec.
         """
         self._store, self._held, self._warn = store, held, warn
         self._renderings = RenderingCache()
@@ -83,7 +84,7 @@ class JobLists:
         return NO_COMMON_INSTANTS.format(", ".join(f'"{names[job_id]}"' for job_id in apart)) if apart else None
 
     async def _by_streak(self, view: JobView) -> JobView:
-        """Return the view with an automatic pause of the job or, after failures in a row, of its triggers."""
+        """Add to a view the automatic pause of the job or, after failures in a row, of its triggers, if there is one."""
         pause = (await self._store.read(lambda: streaks.pauses([view.job_id]))).get(view.job_id)
         if pause is None:
             return view
@@ -98,7 +99,10 @@ class JobLists:
         return structs.replace(view, auto_paused=auto_paused, notes=[note, *view.notes])
 
     async def _by_calendars(self, namespace: int, view: JobView) -> JobView:
-        """Return the view with the next fire that will run, instead of the next one that will only be decided."""
+        """Replace the next fire in a view by the next one that starts an execution.
+
+        The stored next fire may be one that a calendar or a clock change skips.
+        """
         timers = await self._store.read(lambda: triggers.of_job(view.job_id))
         runs = await next_runs(self._store, namespace, timers)
         following = min((at for at in runs.values() if at is not None), default=None)
@@ -205,7 +209,8 @@ class JobLists:
         return found, after
 
     async def _views(self, jobs: Sequence[StoredJob]) -> "list_of[JobView]":
-        # All shelves are read at one instant: otherwise an execution that moves meanwhile could be missed on both.
+        # All shelves are read at one instant. Otherwise an execution that moves from one shelf to another could be
+        # missed on both.
         activities = await self._store.read_at_once(lambda: job_reads.activities([stored.job.id for stored in jobs]))
         names = await self.names_of([stored.job.spec for stored in jobs])
         views = [show_job(stored.job, render(stored.job.spec), activities[stored.job.id], names) for stored in jobs]

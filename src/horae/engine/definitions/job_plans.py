@@ -17,7 +17,7 @@ NO_JOB = UUID(int=0)  # the id in the plan of a job that does not exist
 
 
 class JobPlans:
-    """Dry runs of creations and edits. They refuse the same input as these, and store nothing."""
+    """Dry runs of creations and edits. They refuse the same input as the real operations, and store nothing."""
 
     def __init__(self, store: Store, jobs: Jobs) -> None:
         self._store, self._jobs = store, jobs
@@ -33,7 +33,7 @@ class JobPlans:
     async def edit(
         self, namespace: int, ref: str, body: Any, *, if_match: int | None = None, replace: bool = False
     ) -> JobPlanView:
-        """Return the job after PATCH (with `replace`: PUT) /api/v1/jobs/{ref}. Raises as these do."""
+        """Return the job as PATCH (with `replace`: PUT) /api/v1/jobs/{ref} would make it. Raises the same errors."""
         before, draft = await self._jobs.draft_change(namespace, ref, body, if_match, replace=replace)
         job = before.job
         taken = await self._store.job_named(namespace, draft.spec.name)

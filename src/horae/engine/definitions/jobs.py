@@ -73,14 +73,14 @@ class Jobs(JobLists):
         return await self.get(namespace, str(await self._create(namespace, body)))
 
     async def put(self, namespace: int, body: Any) -> tuple[JobView, Change]:
-        """Write the job of this name as the body defines it; return whether it was created, changed or unchanged."""
+        """Create or replace the job that the body names; return whether it was created, changed or unchanged."""
         before, after = await self.apply(namespace, body)
         return await self.get(namespace, str(after.job.id)), change_of(before, after)
 
     async def apply(self, namespace: int, body: Any) -> tuple[StoredJob | None, StoredJob]:
-        """Write the job of this name as the body defines it. An equal definition makes no version.
+        """Create or replace the job that the body names. A definition equal to the present one makes no new version.
 
-        Return the job before, None if it is new, and after.
+        Return the job as it was before, or None if it is new, and the job as it is now.
         """
         # The creation time is 0, because the job may already have an instant that has passed.
         name = (await self._drafts.parse(namespace, body, 0)).spec.name
@@ -133,7 +133,10 @@ class Jobs(JobLists):
         return before, await self._drafts.resolve(namespace, definition, before)
 
     async def redraft(self, before: StoredJob, derive: Derive, beside: SiblingChanges = NO_SIBLINGS) -> JobDraft:
-        """Return the draft of a job after a change of its template, by `derive`. Raises as an edit does."""
+        """Return the draft of a job after its template changed; `derive` makes its definition from the new template.
+
+        Raises as an edit does.
+        """
         job = before.job
         assert job.spec.made is not None
         body = source_of(job.name, job.spec.made)
@@ -148,7 +151,8 @@ class Jobs(JobLists):
         await self._drafts.parse(namespace, {"name": template, "template": template}, 0, derive)
 
     async def adopt(self, before: StoredJob, spec: Spec, adoption: changes.Adoption) -> bool:
-        """Make a version that a rollout tried the present one; return False after a concurrent change."""
+        """Write the definition that a rollout tried as the job's current version; return False after a concurrent change.
+        """
         return await self._write(
             before, await self._drafts.stored_definition(before, spec), revive=True, adopt=adoption
         )
@@ -195,7 +199,7 @@ class Jobs(JobLists):
         job = await self._delete(namespace, ref, _ending(queued, running), if_match, force)
         if queued == "finish":
             await self._open_gate(job)
-        await self._deletions.finish(job)  # the sweep ends executions that are locked right now
+        await self._deletions.finish(job)  # the sweeper ends executions that other transactions lock now
         dependents = await self._store.read(lambda: job_reads.dependents(job))
         shown = visible(dependents)
         notes = [f"Jobs that depend on it: {', '.join(shown)}."] if shown else []
@@ -208,7 +212,9 @@ class Jobs(JobLists):
         return await self._store.write(lambda: forget_results(job.id))
 
     async def restore(self, namespace: int, ref: str) -> JobView:
-        """Undo a deletion. A job that was paused is paused again. A name refers to its job that was deleted last.
+        """Undo a deletion. A job that was paused is paused again.
+
+        If `ref` is a name, restore the job that was deleted last under this name.
 
         Raises Conflict when the name is taken.
         """
@@ -241,7 +247,7 @@ class Jobs(JobLists):
         raise _too_busy(ref)
 
     async def _deleted(self, namespace: int, ref: str) -> StoredJob:
-        """Return a job to restore: by id, or the last deleted one of a name."""
+        """Return the job to restore: by id, or the job that was deleted last under a name."""
         named = not as_id(ref) and NAME.fullmatch(ref)
         deleted_id = await self._store.read(lambda: job_reads.last_deleted(namespace, ref)) if named else None
         stored = await find_job(self._store, namespace, str(deleted_id or ref))
@@ -299,7 +305,7 @@ class Jobs(JobLists):
     async def _open_gate(self, job: UUID) -> None:
         """Queue all executions that waited for a job to be resumed.
 
-        The sweep finds those that a claim adds meanwhile.
+        A claim may move more executions to `waiting` meanwhile; the sweeper finds these.
         """
         rows = BATCH
         while rows == BATCH:
@@ -310,7 +316,7 @@ class Jobs(JobLists):
     async def _delete(
         self, namespace: int, ref: str, ending: cancel_job.Ending | None, if_match: int | None, force: bool
     ) -> UUID:
-        """Delete a job. If it is already deleted, also end the executions that this call names."""
+        """Delete a job. If it is already deleted, only record that executions of the kinds in `ending` must end, too."""
         for _ in range(TRIES):
             before = _matched(await find_job(self._store, namespace, ref), if_match)
             refuse_owned(before.job, "deleted")

@@ -16,7 +16,7 @@ from horae.store.script import Script
 def is_current(plan: OwnedJobsPlan | None, job: UUID | None) -> Script[bool]:
     """Return whether the state from which a plan was made is unchanged.
 
-    The lock is held and nothing has been written yet.
+    Call this with the lock of dependencies held, before anything is written.
     """
     copies = [] if job is None else (yield from owned.copies_of(job))
     if plan is None:
@@ -35,7 +35,7 @@ def is_current(plan: OwnedJobsPlan | None, job: UUID | None) -> Script[bool]:
 
 
 def write(plan: OwnedJobsPlan | None, job: UUID, namespace: int, now: Instant) -> Script[None]:
-    """Write the jobs that belong to a job just written. Raises BadInput when workflows would run each other."""
+    """Write the owned jobs of a job that was just written. Raises BadInput when workflows would run each other."""
     if plan is None:
         return
     yield from owned.delete(plan.removed, now)
@@ -82,7 +82,7 @@ def _in_a_circle(path: list[UUID]) -> Script[BadInput]:
 
 
 def delete(job: Job, now: Instant, *, force: bool) -> Script[None]:
-    """Delete the jobs that belong to a deleted job. Raises Conflict when workflows run it, unless it is forced."""
+    """Delete the owned jobs of a deleted job. Raises Conflict when workflows run that job, unless `force` is true."""
     if not force:
         users = yield from owned.users(job.id)
         if users:
@@ -91,7 +91,7 @@ def delete(job: Job, now: Instant, *, force: bool) -> Script[None]:
 
 
 def restore(job: Job, now: Instant) -> Script[None]:
-    """Restore the jobs that belong to a job."""
+    """Restore the owned jobs of a restored job."""
     yield from owned.restore_all(job.id, now)
 
 
@@ -105,7 +105,7 @@ def refuse_part(job: Job) -> None:
     """Refuse to run a part of a workflow alone: it would skip the steps before it, such as an approval."""
     if is_owned_name(job.name):
         workflow = owner_of(job.name)
-        remedy = f"Run the workflow: `horae jobs trigger {workflow}`; what ran of it again: `horae executions rerun`."
+        remedy = f"Run the workflow: `horae jobs trigger {workflow}`; or rerun parts of it: `horae executions rerun`."
         detail = f'Job "{job.name}" is a part of workflow "{workflow}" and runs in it only.'
         raise Conflict(detail, remedy, workflow=workflow)
 
@@ -115,5 +115,5 @@ def refuse_owned(job: Job, verb: str = "changed") -> None:
     if "/" in job.name:
         workflow = job.name.partition("/")[0]
         remedy = f"Change the workflow: `horae jobs edit {workflow}` or PATCH /api/v1/jobs/{workflow}."
-        detail = f'Job "{job.name}" is a part of workflow "{workflow}" and is {verb} with it.'
+        detail = f'Job "{job.name}" is a part of workflow "{workflow}" and is only {verb} with it.'
         raise Conflict(detail, remedy, workflow=workflow)

@@ -1,7 +1,7 @@
-"""Jobs that belong to a workflow: the jobs that its steps name, and jobs that it owns for steps with own options.
+"""The jobs of a workflow: jobs that its steps name, and jobs that it owns for steps with options of their own.
 
-Everything is read and derived here, before the transaction that writes it. The transaction checks it again under its
-lock (`owned_changes`), and the change is drafted anew if something changed meanwhile.
+All jobs are read and derived here, before the transaction that writes them. That transaction checks under its lock
+that nothing was changed meanwhile (`owned_changes`); otherwise the change is drafted anew.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ from horae.store.definitions import job_reads, owned
 from horae.store.definitions.jobs import StoredJob
 from horae.store.definitions.owned import OwnedJob
 
-MOST_OWNED = 1_000  # owned jobs of one change
+MOST_OWNED = 1_000  # owned jobs that one change writes
 NewId = Callable[[], UUID]
 
 
@@ -51,12 +51,12 @@ class OwnedJobsPlan(Struct, frozen=True, kw_only=True):
     removed: frozenset[UUID] = frozenset()  # owned jobs that no step needs any more
     versions: Mapping[UUID, int] = {}  # the versions of jobs from which the plan was made
     owners: frozenset[UUID] = frozenset()  # workflows with owned jobs that were read
-    existing: frozenset[UUID] = frozenset()  # their owned jobs, and those derived from the written job
+    existing: frozenset[UUID] = frozenset()  # the owned jobs of `owners`, and all jobs derived from the written job
     sibling_workflows: frozenset[UUID] = frozenset()  # workflows in the same change, which derive their own jobs
 
 
 class SiblingChanges(Struct, frozen=True):
-    """Other jobs that the same change writes, with their new specs; and those of them that are workflows."""
+    """Other jobs that the same change writes, with their new specs; `workflows` are the workflows among them."""
 
     specs: Mapping[UUID, Spec] = {}
     workflows: frozenset[UUID] = frozenset()
@@ -74,7 +74,7 @@ class OwnedJobPlanner:
     async def plan(
         self, namespace: int, spec: Spec, before: StoredJob | None, beside: SiblingChanges = NO_SIBLINGS
     ) -> tuple[Spec, OwnedJobsPlan | None]:
-        """Return a spec whose steps refer to jobs by id, and the plan of its owned jobs; None without any."""
+        """Return a spec whose steps refer to jobs by id, and the plan of its owned jobs, or None if it has none."""
         copies = [copy for copy in await self._copies(before) if copy.owner not in beside.workflows]
         if spec.sensitive and before is not None:
             for workflow in await self._store.read(lambda: owned.users(before.job.id)):
@@ -130,7 +130,11 @@ class _Draft:
         self._seen: dict[UUID, int] = {}
 
     async def resolve(self, path: str, spec: Spec, owner: UUID | None, owned_id: UUID | None = None) -> Spec:
-        """Return a workflow whose steps refer to jobs by id; `owned_id` is its own, if `owner` owns it."""
+        """Return a workflow whose steps refer to jobs by id.
+
+        If the workflow is itself an owned job, `owner` is the workflow that owns it (None for the job being written),
+        and `owned_id` is its id.
+        """
         workflow = spec.task
         assert isinstance(workflow, Workflow)
         calls = dict(calls_of(workflow))
@@ -182,7 +186,7 @@ class _Draft:
             return None
         if len(self._kept) >= MOST_OWNED:
             detail = f"More than {MOST_OWNED} jobs would have to be kept for the steps of this workflow."
-            raise BadInput(detail, "Let some steps name jobs of their own.", field="workflow.steps")
+            raise BadInput(detail, "Let some steps name existing jobs instead.", field="workflow.steps")
         before = self._existing.get((owner or self._changing, _inside(name)))  # type: ignore[arg-type]
         job_id = self._new_id() if before is None else before.id
         spec = derive(name, call, changed if base is None else base.job.spec, queue)
@@ -238,7 +242,7 @@ class _Draft:
         near = nearest(ref, visible(await self._store.read(lambda: job_reads.names(self._namespace))))
         remedy = f"Did you mean {in_quotes(near)}? " if near else ""
         shown = ref[:60]
-        remedy += f'Create it first: POST /api/v1/jobs {{"name": "{shown}", "command": "..."}}, or say here what runs.'
+        remedy += f'Create it first: POST /api/v1/jobs {{"name": "{shown}", "command": "..."}}, or define it in the step.'
         return BadInput(f'It runs job "{ref[:128]}", which does not exist.', remedy, field="job", missing=[ref])
 
     def to_plan(self, owners: frozenset[UUID]) -> OwnedJobsPlan:
@@ -267,7 +271,7 @@ class _Draft:
 
 
 def _inside(name: str) -> str:
-    """Return the place of a job in its workflow, which a renaming of the workflow does not change."""
+    """Return the part of an owned job's name after the workflow's name: renaming the workflow does not change it."""
     return name.partition("/")[2]
 
 

@@ -1,4 +1,4 @@
-"""Checks of params: JSON objects within bounds that fit the schema of the job."""
+"""Checks of params: they must be JSON objects within bounds, and fit the schema of their job."""
 
 import asyncio
 from collections import OrderedDict
@@ -13,7 +13,7 @@ from horae.model.executions.parcel import check_item, plain_objects
 
 MOST_VALIDATORS = 1000
 TOGETHER = 500  # items that are decoded together
-A_TURN = MOST_UNITS // 4  # units of checks after which other requests get their turn
+A_TURN = MOST_UNITS // 4  # units of checking work after which other requests get their turn
 
 
 class ParamsChecker:
@@ -22,7 +22,7 @@ class ParamsChecker:
     def __init__(self) -> None:
         self._fits: OrderedDict[tuple[UUID, int], ParamsCheck] = OrderedDict()
         self._spent = 0  # units since the last turn of other requests
-        self._turns = asyncio.Lock()  # one submission at a time, with a turn of others in between
+        self._turns = asyncio.Lock()  # submissions go on one at a time, and other requests run in between
 
     def check(self, item: bytes, job: Job, spent: CheckBudget | None = None) -> None:
         """Refuse an item that cannot be the params of an execution of this job."""
@@ -50,7 +50,7 @@ class ParamsChecker:
                 await asyncio.sleep(0)
 
     async def check_all(self, items: Sequence[bytes], job: Job) -> dict[int, HoraeError]:
-        """Return the errors of items by index. Items without errors are usually recognised quickly."""
+        """Return the errors of items by index. Groups of items without errors are usually checked quickly at once."""
         wrong: dict[int, HoraeError] = {}
         for begin in range(0, len(items), TOGETHER):
             group = items[begin : begin + TOGETHER]

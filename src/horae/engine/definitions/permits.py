@@ -1,7 +1,7 @@
 """Permissions to define something, checked wherever a definition is about to be written.
 
-The acting principal is a context and not an argument, so that no code path to a definition can forget to pass it on.
-The door sets it for every request; outside of requests it is the server itself.
+The acting principal is a context variable and not an argument, so that no code on the way to a definition can forget to
+pass it on. The server's dispatcher sets it for every request. Outside of requests it is the server itself.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ def check_changes(changes: Iterable[Change]) -> None:
         if before is not None and before.sensitive and not after.sensitive and not actor.may("sensitive"):
             raise Forbidden(
                 f'Job "{after.name}" is sensitive, and this credential does not have the permission "sensitive".',
-                "Its params could be read by everybody once it is run again. Ask a user who has it.",
+                "Without `sensitive`, everybody could read the params of its next runs. Ask a user with the permission.",
             )
         if not actor.covers(owner_of(after.name), after.queue):
             raise outside_scope(actor, f'job "{after.name}" in queue "{after.queue}"')
@@ -70,8 +70,8 @@ def visible(names: Sequence[str]) -> list[str]:
 def commands_forbidden(actor: Principal, subject: str) -> Forbidden:
     return Forbidden(
         f'{subject}, and this credential ("{actor.name}", {actor.role}) does not have the permission "commands".',
-        "Who may define commands owns the workers' account. Ask an administrator to do it, or for a key with the"
-        " permission: `horae keys create NAME --role editor --permission commands`.",
+        "Commands can do everything that the account of the workers can do. Ask an administrator to define the job, or"
+        " for a key with the permission: `horae keys create NAME --role editor --permission commands`.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Checks of steps' params against the schemas of their jobs, as far as they are known before anything runs."""
+"""Checks of steps' params against the schemas of their jobs, as far as the params are known before anything runs."""
 
 from difflib import get_close_matches
 from typing import Any
@@ -16,7 +16,10 @@ _WHOLE = 'An expression alone gives its value as it is: "${steps.extract.result.
 
 
 def check_params(call: Call, spec: Spec, *, each: bool) -> None:
-    """Refuse params that cannot fit. With `each`, of a foreach: its items are the params unless some are given."""
+    """Refuse params of a step that cannot fit the schema of its job.
+
+    `each` says that the step is a foreach: its items are the params, unless the step gives params.
+    """
     if spec.schema is None or (call.params is None and (each or call.inline)):
         return
     given, schema = call.params or {}, spec.schema
@@ -48,7 +51,7 @@ def _check_values(given: dict[str, Any], schema: dict[str, Any], job: str) -> No
             continue
         word = _NOT_TEXTS.get(str(wanted.get("type")))
         if word is not None and _is_mixed(value):
-            detail = f'params.{name} is always a text, and job "{job}" wants {word}.'
+            detail = f'params.{name} is always a text, but job "{job}" needs {word}.'
             raise BadInput(detail, _WHOLE, field=f"params.{name}")
         if not _is_mixed(value):
             expression = whole_expression(value, f"params.{name}", _KNOWN, _WHOLE)

@@ -79,7 +79,7 @@ class DurableSteps:
     async def wait(self, namespace: int, session: UUID, body: Await) -> Awaited:
         """Register a step's wait for a signal.
 
-        Return the signal if it has arrived, or the time until which it waits.
+        Return the signal if it has arrived, or the time until which the step waits.
         """
         await self._sessions.get(namespace, session)
         _check_name(body.step, "step")
@@ -99,7 +99,8 @@ class DurableSteps:
 def _check_step(step: Step) -> None:
     size = len(bytes(step.result))
     if step.name == steps.CHECKPOINT and size > MAX_CHECKPOINT:
-        raise TooLarge(f"A checkpoint has {size} bytes.", f"{MAX_CHECKPOINT} are allowed; keep a reference in it.")
+        remedy = f"{MAX_CHECKPOINT} are allowed; store the data elsewhere and a reference to it in the checkpoint."
+        raise TooLarge(f"A checkpoint has {size} bytes.", remedy)
     if size > MAX_RESULT:
         raise TooLarge(f"The result of step {step.name!r} has {size} bytes.", f"{MAX_RESULT} are allowed.")
     if is_too_deep(bytes(step.result)):
@@ -110,7 +111,7 @@ def _check_step(step: Step) -> None:
 
 def _check_name(name: str, field: str) -> None:
     if "\0" in name:
-        raise BadInput("A step's name holds a NUL.", "Name it otherwise.", field=field)
+        raise BadInput("A step's name contains a NUL character.", "Give it another name.", field=field)
     if name.startswith("@") and not OWN_STEPS.fullmatch(name):
         remedy = 'Names that begin with "@" are Horae\'s: @checkpoint, @sleep, @sleep#2, ... and @wait:SIGNAL.'
         raise BadInput(f'"{name[:60]}" cannot name a step.', remedy, field=field)

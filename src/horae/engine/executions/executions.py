@@ -35,7 +35,7 @@ _STATUS = f"It is one of: {', '.join(STATES)}, or pending for waiting and queued
 TimeBound = str | int | None
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
 EXPLAINED = ("limit", "sequence", "rate", "circuit")  # reasons to wait that other executions of the same key cause
-OVERLAP = "It waits until the execution before it, of the same trigger, has ended: its `overlap` says so."
+OVERLAP = "It waits until the previous execution of the same trigger has ended, as the trigger's `overlap` demands."
 
 
 class Executions:
@@ -86,7 +86,7 @@ class Executions:
         return [*map(show_attempt, tried), *_latest(found.execution)]
 
     async def cancel(self, namespace: int, execution: str | UUID, reason: str = "") -> CancelView:
-        """Cancel an execution, or ask its worker to stop it. Raises Conflict when it has ended otherwise."""
+        """Cancel an execution, or ask its worker to stop it. Raises Conflict when it ended in another state before."""
         stored = (await self.find(namespace, execution)).execution
         a_text(reason, "reason", most=1000)
         verdict, session = await self._store.cancel(parcel_of(stored.id), index_of(stored.id), reason)

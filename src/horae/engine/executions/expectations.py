@@ -16,7 +16,7 @@ from horae.store.fleet.expected_durations import LOOK_BACK, MINUTE, expected_sin
 UNKNOWN: Micros = SECOND  # the expected time of a job that never ran
 INTERVAL = 30.0  # seconds between reads of the statistics of all servers
 LATELY = 5  # minutes of statistics that each read covers
-WEIGHT = 0.2  # of the newest execution
+WEIGHT = 0.2  # the weight of the newest execution in the moving average
 MOST = 100_000  # jobs
 
 
@@ -29,7 +29,7 @@ class Expectations:
         self._env, self._store = env, store
         self._known: dict[UUID, float] = {}
         self._own: set[UUID] = set()  # jobs with executions that ended on this server since the last read
-        self._back = LOOK_BACK
+        self._back = LOOK_BACK  # minutes of statistics that the next read covers
         self.alarm = Alarm()
 
     def of(self, job: UUID) -> Micros:

@@ -155,7 +155,7 @@ class Explainer:
 
 
 def _runs(execution: Execution) -> bool:
-    """Return whether an execution is with a worker. A sleeping one reads as running but is not."""
+    """Return whether an execution is with a worker. The status of a sleeping one reads `running`, but it is not."""
     return execution.state == RUNNING and execution.reason not in READS_AS_RUNNING
 
 

@@ -1,4 +1,7 @@
-"""The placer: moves executions to a wider lane when their patience ends or no preferred worker exists."""
+"""The placer: moves executions to a wider lane when their patience ends or no preferred worker exists.
+
+Executions with an affinity are moved to the lane of the worker that last ran an execution with the same key.
+"""
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
@@ -22,7 +25,7 @@ REST_FACTOR = 4
 
 
 class Placer:
-    """Moves executions between the lanes of a queue as they give up their preferences."""
+    """Moves executions from lanes that hold them only temporarily to other lanes of their queue."""
 
     name = "placer"
 
@@ -40,7 +43,7 @@ class Placer:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Check every occupied lane that executions leave again."""
+        """Check every occupied lane that holds its executions only temporarily."""
         await self._forget()
         lanes = [self._directory.lanes[lane_id] for lane_id in self._directory.lane_needs.occupied_temporary()]
         if not lanes or not self._clock.trusted:
@@ -51,7 +54,7 @@ class Placer:
         return 0.0 if 0.0 in waits else min(INTERVAL, max(rest, min(waits)))
 
     async def _forget(self) -> None:
-        """Delete, once an hour, the lanes that were unused for a day."""
+        """Delete, once an hour, the lanes of single workers (for affinity) that were unused for a day."""
         now = self._env.clock.monotonic()
         if now >= self._forgets_at:
             self._forgets_at = now + FORGETS
@@ -59,7 +62,7 @@ class Placer:
             await self._store.write(lambda: relax.forget_lanes(before))
 
     async def _check(self, lane: Lane) -> Wait:
-        """Move the executions that leave a lane now; return the wait until more are due."""
+        """Move the executions that must leave a lane now; return the wait until more must leave it."""
         now = self._env.now()
         if self._directory.lane_needs.terms[lane.id].affinity is not None:
             done = await self._store.write(lambda: affinity.direct(lane.id, lane.needs, BATCH, now))

@@ -27,9 +27,10 @@ class Preemptor:
 
     def __init__(self, env: Env, store: Store, directory: LocalDirectory, hints: Hints) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
-        self._lanes: set[int] = set()  # lanes where preempting executions have waited; hints of them ring
+        # Lanes in which executions that may preempt have waited: a hint about one of them wakes this service.
+        self._lanes: set[int] = set()
         self._checked_at = 0.0
-        self.requested = 0
+        self.requested = 0  # executions that this server asked to stop
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -38,7 +39,7 @@ class Preemptor:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Search for waiting executions that preempt, and decide for their namespaces."""
+        """Find queued executions that may preempt, and choose running ones to stop in each of their namespaces."""
         now = self._env.clock.monotonic()
         early = self._checked_at + SHORTEST - now
         if early > 0:
@@ -61,11 +62,11 @@ class Preemptor:
         if not done.items:
             return
         self.requested += done.items
-        log.info("running work gives way", items=done.items, sessions=len(done.sessions))
+        log.info("running executions are preempted", executions=done.items, sessions=len(done.sessions))
         self._hints.send(Hint(sessions=done.sessions, lanes=done.lanes))
 
     def _may_take(self, session: Session) -> frozenset[int]:
-        """Return the lanes that a session may take from, without lanes at their limit: those preempt nothing."""
+        """Return the lanes that a session may take from, except lanes at their limit, because those preempt nothing."""
         return self._directory.lanes_for(session) - self._directory.full.lanes
 
     def _cost(self, lane: int) -> Cost:

@@ -30,7 +30,7 @@ class Reserver:
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """Check the first executions of lanes that take more than a slot."""
+        """Check the first execution of each occupied lane whose executions take more than a slot."""
         known = map(self._directory.lanes.__getitem__, self._directory.lane_needs.occupied_costly())
         lanes = {lane.id: lane for lane in known if lane.queue not in self._directory.held}
         if not lanes and not self._directory.lane_needs.reserved:
@@ -74,7 +74,7 @@ class Reserver:
         return found
 
     async def _loads(self, lane: Lane) -> list[SessionLoad]:
-        """Return the load of each worker that fits a lane."""
+        """Return the load of each worker that is able to run the executions of a lane."""
         queue, terms = self._directory.queues[lane.queue].name, self._directory.lane_needs.terms[lane.id]
         fitting = {
             offer.session: offer for offer in able_offers(await self._offers.offers(lane.namespace), queue, terms)
