@@ -13,7 +13,7 @@ from horae.model.base.ids import execution_id
 from horae.store.executions.leaving.effects import Effects
 from horae.store.triggers.dependencies.starts import Consequences
 
-MOST_EVENTS, FEW_EVENTS = 1000, 20  # of one kind in a batch
+MOST_EVENTS, FEW_EVENTS = 1000, 20  # events of one kind in a batch, with and without listeners on this server
 
 
 class Outcomes:

@@ -16,17 +16,20 @@ RETRY_HELD = 0.05  # seconds before rows that other servers hold are checked aga
 
 
 def wait_until(instant: Instant | None, now: Instant) -> Wait:
-    """Return the wait for the earliest timer."""
+    """Return the seconds until an instant, but at most CHECK_EVERY."""
     return CHECK_EVERY if instant is None else min(CHECK_EVERY, max(0.0, (instant - now) / SECOND))
 
 
 def is_held(instant: Instant | None, asked_at: Instant) -> bool:
-    """Return whether a due row was not found because another transaction holds it: it needs a moment."""
+    """Return whether the earliest stored row was already due when a statement that found nothing ran (`asked_at`).
+
+    Then another transaction holds the row, and it must be looked for again in a moment.
+    """
     return instant is not None and instant <= asked_at
 
 
 class Promoter:
-    """Queues due executions. Sleeps until the earliest timer or a hint of an earlier one."""
+    """Queues due executions. Sleeps until the next one is due, or until a hint announces an earlier one."""
 
     name = "promoter"
 
@@ -41,9 +44,9 @@ class Promoter:
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._batch, self._clock = settings.promote_batch, clock
-        self._next: Instant | None = None
-        self._low = LONG_AGO
-        self._scan_at = 0.0
+        self._next: Instant | None = None  # when the next known execution is due
+        self._low = LONG_AGO  # executions that were due before this instant have been queued
+        self._scan_at = 0.0  # monotonic time of the next search through all due executions
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -54,7 +57,7 @@ class Promoter:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Queue one batch; a full batch asks to be called again at once."""
+        """Queue one batch, and return the wait before the next call: 0 if the batch was full, as more may be due."""
         if not self._clock.trusted:
             return CHECK_EVERY
         asked_at = self._env.now()
@@ -69,7 +72,10 @@ class Promoter:
         return wait_until(self._next, self._env.now())
 
     def _from(self) -> Instant:
-        """Return the instant below which nothing is left. Once a second everything is checked."""
+        """Return the instant from which due executions are searched, because earlier ones have been queued.
+
+        Once a second, all due executions are searched.
+        """
         now = self._env.clock.monotonic()
         if now < self._scan_at:
             return self._low

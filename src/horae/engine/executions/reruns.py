@@ -26,12 +26,12 @@ SubmitAll = Callable[..., Awaitable[Sequence[Receipt]]]
 
 
 class RerunRequest(Struct, frozen=True, kw_only=True):
-    """The options of a rerun."""
+    """The options of a rerun. All but `params` are for workflows only."""
 
-    since: str = ""
+    since: str = ""  # the step from which it runs again, or FAILED; earlier results are reused
     params: dict[str, Any] | None = None  # a merge patch of the old params
-    latest: bool = False
-    breakpoints: tuple[str, ...] = ()
+    latest: bool = False  # use the present version of the workflow instead of the version that ran
+    breakpoints: tuple[str, ...] = ()  # steps before which it pauses
 
 
 class Reruns:
@@ -51,7 +51,7 @@ class Reruns:
         if known is None:
             if options.since or options.breakpoints or options.latest:
                 raise BadInput(
-                    f"Execution {execution.id} belongs to no workflow.", "Run it again as it is.", field="from"
+                    f"Execution {execution.id} is not a workflow.", "Run it again without these options.", field="from"
                 )
         elif options.latest:
             now = await self._store.read(lambda: flow_reads.present_plan(execution.job))

@@ -36,7 +36,7 @@ from horae.store.contract import Store
 from horae.store.definitions.jobs import StoredJob
 
 MIXED = "mixed"  # stands for the keys of a bulk if its items have different ones
-MOST_KEY = 256
+MOST_KEY = 256  # characters
 BY_NAME = ("submit", "trigger", "child")  # origins of executions that are requested by a job's name
 FAR = 50 * 366 * 86_400 * 1_000_000  # microseconds: the farthest time of a scheduled execution
 
@@ -148,7 +148,7 @@ class Resolver:
         now: Instant,
         meter: Meter,
     ) -> Submission:
-        """Resolve the items of a bulk one by one, because each has its own keys."""
+        """Resolve the items of a bulk one by one, because each may have its own keys or its own version of the job."""
         executions = []
         for i, item in enumerate(items):
             request = structs.replace(wanted.requests[0], params=Raw(bytes(item)))

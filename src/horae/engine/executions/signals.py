@@ -35,8 +35,8 @@ class SignalSender:
     ) -> SignalView:
         """Send a signal to an execution. With a key, it is delivered once, however often it is sent.
 
-        Raises NotFound, Gone, Conflict when it has ended or too many signals wait, and Busy when it changes its state
-        too fast.
+        Raises NotFound, Gone, Conflict when the execution has ended or too many signals wait for it, and Busy when it
+        changes its state too fast.
         """
         _check(name, payload)
         execution = (await self._executions.find(namespace, ref)).execution.id
@@ -47,8 +47,8 @@ class SignalSender:
             remedy = "See `horae executions show` for its result."
             raise Conflict(f"Execution {execution} has ended.", remedy)
         if sent.verdict == "full":
-            detail = f"{MOST_KEPT} signals wait for execution {execution} already."
-            raise Conflict(detail, "Send more when it has taken some.")
+            detail = f"{MOST_KEPT} signals already wait to be received by execution {execution}."
+            raise Conflict(detail, "Send more when it has received some.")
         self._hints.send(Hint(wake_at=sent.wake_at))
         return SignalView(execution_id=execution, name=name, delivered=sent.verdict == "delivered")
 
@@ -79,7 +79,8 @@ def _check(name: str, payload: Raw) -> None:
     if not name or len(name) > MAX_SIGNAL_NAME or "\0" in name:
         raise BadInput("A signal needs a name.", f"It has 1 to {MAX_SIGNAL_NAME} characters.", field="name")
     if name.startswith(CALLBACK):
-        raise BadInput(f"{name[:60]!r} is no signal's name.", "Call the URL that the step has.", field="name")
+        remedy = "To answer a callback, call the URL that the step gave out."
+        raise BadInput(f"{name[:60]!r} cannot name a signal.", remedy, field="name")
     if len(payload) > MAX_SIGNAL:
         raise TooLarge(f"The payload has {len(payload)} bytes.", f"{MAX_SIGNAL} are allowed; send a reference.")
     if payload:

@@ -90,7 +90,7 @@ class Submitter:
     ) -> list[Receipt | HoraeError]:
         """Accept executions, in order.
 
-        With `partial`, refused ones are returned as errors; otherwise one refusal refuses all.
+        With `partial`, refused executions are returned as errors. Otherwise, if one is refused, all are.
         """
         wanted = SubmissionRequest(
             namespace=namespace, requests=requests, origin=origin, caller=caller, parent=parent, extras=extras,
@@ -129,8 +129,8 @@ class Submitter:
     ) -> tuple[list[Receipt], dict[int, HoraeError]]:
         """Accept one execution for each item of params, on the same terms, in order.
 
-        The receipts cover accepted items. With `partial`, refused items are returned by index; otherwise one refuses
-        all.
+        The receipts cover accepted items. With `partial`, the errors of refused items are returned by index. Otherwise,
+        if one item is refused, all are.
         """
         wanted = SubmissionRequest(
             namespace=namespace, requests=[terms], items=items, origin=origin, caller=caller, idempotency=idempotency
@@ -179,7 +179,10 @@ class Submitter:
                 self._pending[namespace] -= 1
 
     def _is_crowded(self, namespace: int) -> bool:
-        """Return whether a namespace has too many pending requests: all of the room, or its weighted part of it."""
+        """Return whether a namespace has too many pending requests.
+
+        It may use the whole room if no other namespace has pending requests, and otherwise its weighted part of it.
+        """
         most, weight = self._settings.max_pending, self._directory.weight
         if not self._pending.keys() - {namespace}:
             return len(self._batcher) >= most
@@ -290,10 +293,11 @@ def _answer(
 ) -> list[Receipt] | BaseException:
     """Return the answer of one request.
 
-    Repeated requests get their first answer; repeated children are marked as such.
+    A repeated request gets its first answer. If an execution repeated a call that submits children, the receipts are
+    also marked as deduplicated.
     """
     if isinstance(answer, ReusedKey):
-        return KeyReused("This Idempotency-Key came with another body before.", "Use a new key for a new request.")
+        return KeyReused("This Idempotency-Key was used with another body before.", "Use a new key for a new request.")
     if not isinstance(answer, RepeatedRequest):
         return answer
     if wanted.origin == "child":

@@ -1,6 +1,6 @@
 """The sweep: housekeeping that one server at a time does.
 
-A duty selects this server; two at a time would also be safe.
+The server is selected by a duty: a lease in the store. Two servers at a time would also be safe.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from horae.store.tenancy import namespaces
 
 TERM = 30 * SECOND  # how long a duty is held without renewal
 INTERVAL = 10.0  # seconds between two rounds
-KEYS = 1000  # keys checked in one transaction
+KEYS = 1000  # deduplication keys checked in one transaction
 PAGES = 20  # pages of parcels that are read in vain before a round ends
 WALK = 600.0  # seconds between walks over all parcels
 KEEP_USAGE = 400  # days
@@ -37,7 +37,7 @@ log = structlog.get_logger("horae.engine")
 
 
 class Sweeper:
-    """Creates partitions in advance, deletes expired rows, continues deletions, repairs (and counts) traces of bugs."""
+    """Creates partitions in advance, deletes expired rows, continues deletions of jobs, and repairs traces of bugs."""
 
     name = "sweeper"
 
@@ -93,11 +93,9 @@ class Sweeper:
         return INTERVAL
 
     async def _forget_executions(self, now: Instant) -> None:
-        """Delete executions after their retention.
+        """Delete executions after their retention, except those that are to be archived: the archiver deletes them.
 
-        If namespaces have their own retention, also check some parcels in turn.
-
-        Executions that are to be archived are deleted by the archiver only.
+        If namespaces have a retention of their own, also walk over all parcels, some pages in each round.
         """
         rules = await self._store.read(namespaces.retentions)
         retention = Retention(self._settings.retention, rules).excluding(
@@ -119,15 +117,16 @@ class Sweeper:
             await self._env.clock.sleep(0)
 
     async def _forget_keys(self, now: Instant) -> None:
-        """Delete expired deduplication keys, and obsolete ones among some of the others in turn."""
+        """Delete expired deduplication keys. Then delete obsolete ones from the next KEYS of the remaining keys."""
         while await self._store.write(lambda: key_expiry.expire(now, KEYS)):
             await self._env.clock.sleep(0)
         self._keys_walked = await self._store.write(lambda: key_expiry.forget(self._keys_walked, KEYS, now))
 
     async def _forget_fires(self, before: Instant) -> None:
-        """Delete old rows of the ledger. The next round begins one day before the end of this one.
+        """Delete old rows of the ledger.
 
-        Only fires that were decided late can be before that, and they have their own index.
+        The next round begins LATE_BY before the instant at which this round ends. Only fires that were decided late can
+        be older than that, and an index of their own finds them.
         """
         while await self._store.driver.expire_fires(self._fires_low, before):
             await self._env.clock.sleep(0)
@@ -139,6 +138,7 @@ class Sweeper:
             await self._deletions.finish(job)
 
     async def _heal(self) -> None:
+        """Queue executions that still wait for resumed jobs, and take back running slices that have no session."""
         for job in await self._store.gates_left_open():
             await self._promoter.open_gate(job)
         lost = await self._store.write(lambda: housekeeping.adopt_orphans(self._env.now()))

@@ -1,4 +1,4 @@
-"""Timeouts of executions that no worker holds: too long in the queue, or too long altogether, they end as failed."""
+"""Timeouts of executions that no worker holds: those that took too long in the queue, or altogether, end as failed."""
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.executions.outcomes import Outcomes
@@ -22,7 +22,7 @@ class TimeoutEnforcer:
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """Check one batch of parcels; a full batch asks to be called again at once."""
+        """Check one batch of parcels; return the wait before the next call: 0 if the batch was full."""
         if not self._clock.trusted:
             return CHECK_EVERY
         asked_at = self._env.now()

@@ -96,10 +96,11 @@ class AnswerBuilder:
         ignored: Sequence[Range] = (),
         drain: bool = False,
     ) -> bytes:
-        """Encode one answer: slices with items, definitions and secrets, requests, and ranges to drop.
+        """Encode one answer: slices with items, definitions and secrets, and what the worker shall do.
 
-        The secrets are read in the session's namespace, and the tokens are made with the session's epoch: this server's
-        copy of the store's epoch may be older than the session.
+        `requests` are requests to stop executions, `hand_back` are prefetched ranges that the worker must return, and
+        `ignored` are reported ranges that matched nothing. The secrets are read in the session's namespace. The tokens
+        are made with the session's epoch, because this server's copy of the store's epoch may be older than the session.
         """
         parcels = await self.parcels.get(running.parcel for running in slices) if slices else {}
         keys = {(parcel.envelope.job, parcel.envelope.version) for parcel in parcels.values()}
@@ -122,7 +123,7 @@ class AnswerBuilder:
         return self._encoder.encode(answer)
 
     async def sensitive_parcels(self, parcels: Iterable[UUID]) -> set[UUID]:
-        """Return those of these parcels that belong to sensitive jobs."""
+        """Return the parcels that belong to sensitive jobs."""
         known = await self.parcels.get(parcels)
         versions = {parcel_id: (parcel.envelope.job, parcel.envelope.version) for parcel_id, parcel in known.items()}
         definitions = await self._directory.definitions.get(sorted(set(versions.values())))

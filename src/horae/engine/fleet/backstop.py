@@ -1,4 +1,4 @@
-"""The backstop: workers enforce timeouts. Where one fails to, the server asks it to end the attempt."""
+"""The backstop: workers enforce timeouts, but if a worker fails to, the server asks it to end the attempt."""
 
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from horae.store.contract import Store
 from horae.store.fleet import backstop
 
 INTERVAL = 5.0  # seconds between two checks
-SLACK: Micros = 30 * SECOND  # after timeout and grace, for workers that report late
+SLACK: Micros = 30 * SECOND  # added to timeout and grace, because workers may report late
 PAGE = 500
 log = structlog.get_logger("horae.engine")
 
@@ -58,9 +58,9 @@ class Backstop:
 
 
 def _late(row: backstop.LongRunning, allowed: AttemptTimeouts, before: Instant) -> AttemptTimeout | None:
-    """Return the timeout that passed before an instant.
+    """Return the timeout that passed before an instant, or None.
 
-    In a slice of several items, perhaps only the first one has reported.
+    For a slice of several items, silence is not checked, because its progress may be that of the first item only.
     """
     if not allowed.is_bounded:
         return None

@@ -52,16 +52,17 @@ from horae.store.executions.log_lines import LIMIT_FACTOR, pack_all
 from horae.store.fleet import sessions
 from horae.store.fleet.exchange import IncomingExchange, Reply, is_quiet, want_of
 
-CROWD = 32  # with this many parked exchanges, waits end together: one transaction for many heartbeats
-TOGETHER = 0.1  # seconds: the ends of such waits are rounded to this
-KNOWN_FOR = 7 * DAY  # the time in which a repeated call of an execution finds its children
-CALL_KNOWN_FOR = DAY // 12  # the time in which such a call is refused if it names other jobs
+CROWD = 32  # from this many parked exchanges on, waits end together, so that one transaction answers many of them
+TOGETHER = 0.1  # seconds: the ends of waits are then rounded down to a multiple of this
+KNOWN_FOR = 7 * DAY  # how long a repeated call of an execution finds the children that the first call submitted
+CALL_KNOWN_FOR = DAY // 12  # how long a repeated call is refused if it names other jobs than the first
 MOST_READ = 512  # sessions that one statement reads
-FIRST_WAIT = (0.1, 0.5)  # the part of its wait that a session from another server waits first
+FIRST_WAIT = (0.1, 0.5)  # a session from another server first waits only a random part of its wait, within these bounds
 
 
 def _ended() -> SessionEnded:
-    return SessionEnded("This session is not live.", "Stop what it runs and register anew: its work goes on elsewhere.")
+    remedy = "Stop its executions and register anew, because other workers run the executions now."
+    return SessionEnded("This session is not live.", remedy)
 
 
 class Gateway:
@@ -161,7 +162,7 @@ class Gateway:
         return await self._encode(known, granted, reply.ignored, reply.draining, with_requests=with_requests)
 
     async def _marked(self, up: Exchange) -> Exchange:
-        """Mark outcomes of sensitive jobs: not every worker does so."""
+        """Mark outcomes of sensitive jobs, because not every worker does so."""
         plain = {outcome.parcel for outcome in up.outcomes if outcome.results and not outcome.sensitive}
         if (
             not plain
@@ -177,7 +178,8 @@ class Gateway:
     async def _decide(self, head: IncomingExchange) -> Reply:
         """Commit an exchange.
 
-        If it reports nothing and there is no work, only read: then it waits without a lock or a write.
+        If it reports nothing and there is no work, only read from the store, so that no lock and no write precede its
+        wait.
         """
         finds_nothing = not self._parking_lot.has_work(want_of(head, 1), head.lanes)
         return await (self._reads if finds_nothing and is_quiet(head) else self._batcher).do(head)
@@ -206,7 +208,7 @@ class Gateway:
         return done.replies
 
     async def _park(self, known: CachedSession, head: IncomingExchange, reply: Reply) -> bytes:
-        """Wait for work. The answer comes from a claim or a request, or is empty."""
+        """Wait for work, and return the answer: claimed slices, requests to the worker, or nothing."""
         up, session = head.exchange, head.session
         wait = min(up.wait, self._settings.heartbeat) * self._share_of_wait(known)
         want = want_of(head, known.session.concurrency)
@@ -228,7 +230,11 @@ class Gateway:
         return await self._encode(known, granted, reply.ignored, draining, with_requests=not granted)
 
     def _share_of_wait(self, known: CachedSession) -> float:
-        """Return the factor of a session's wait. Sessions that move here together get early, spread heartbeats."""
+        """Return the part of its wait that a session waits.
+
+        For the first wait of a session from another server it is small and random: if many sessions move here together,
+        their heartbeats come early and spread out.
+        """
         if not known.is_new:
             return 1.0
         known.is_new = False
@@ -243,7 +249,7 @@ class Gateway:
         *,
         with_requests: bool,
     ) -> bytes:
-        """Encode an answer. It contains requests if it brings no work, or if a request was just made."""
+        """Encode an answer. It contains the requests to the worker if it brings no work, or if one was just made."""
         session = known.session.id
         requests: list[Request] = []
         hand_back: list[Range] = []
@@ -323,7 +329,9 @@ def room_of(up: Exchange) -> int:
 
 
 def _keyed(request: Submit, parent: UUID, call: str, index: int) -> Submit:
-    """Give a child without its own key a key from its parent and call, whatever the job's `keyFor` is."""
+    """Give a child without its own key a key made of its parent and call. It is known for KNOWN_FOR, whatever the job's
+    `keyFor` is.
+    """
     if request.key:
         return request
     return structs.replace(request, key=f"{parent}:{call}:{index}", key_for=KNOWN_FOR)

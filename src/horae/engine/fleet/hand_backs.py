@@ -1,8 +1,9 @@
 """Hand-backs: workers return prefetched executions when a more urgent one waits, or when their queue is held.
 
-A server remembers the grants that it made beyond idle slots. A worker that asks for an idle slot has begun all of them.
-An execution with a much lower rank may enter a lane of such workers. If no worker takes it at once, one worker for each
-such execution is asked to hand back its prefetched ones. When a queue is held, all workers are asked.
+A server remembers the sessions to which it granted more executions than they had idle slots. When such a session asks
+for executions for idle slots, it has begun all of its earlier ones. If an execution with a much lower rank enters a lane
+of these sessions, and no worker takes it at once, one session is asked to hand back its prefetched executions, for each
+such execution. When a queue is held, all sessions are asked.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -25,7 +26,7 @@ SOON = 0.02  # seconds in which an idle slot would take a new execution
 # A worker is asked once in this many seconds, with a burst after a quiet time: occasional urgent executions start at
 # once, and a steady stream of them (such as retries) does not keep short jobs from being prefetched.
 PAUSE, BURST = 1.0, 8
-IDLE = 60.0
+IDLE = 60.0  # seconds between steps while no execution must be checked
 LAST = 1 << 62  # greater than every rank
 LanesOf = Callable[[UUID], frozenset[int]]
 PreferencesOf = Callable[[UUID], QueuePreferences | None]
@@ -50,10 +51,11 @@ class HandBacks:
         self._lanes_of, self._preferences_of = lanes_of, preferences_of
         self._ready: dict[UUID, dict[int, int]] = {}  # session -> queue -> highest prefetched rank
         self._top: dict[int, int] = {}  # queue -> upper bound of the prefetched ranks of all sessions
-        self._new: dict[int, tuple[float, int]] = {}  # lane -> time of the check, and queue
-        self._asked_until: dict[UUID, float] = {}  # session -> the time at which its requests are paid off
-        self._due: dict[UUID, tuple[int, int, bool]] = {}  # session -> queue, rank, and whether other queues hand back
-        self._held_of: dict[UUID, set[int]] = {}  # session -> held queues, which hand back everything
+        self._new: dict[int, tuple[float, int]] = {}  # lane with urgent executions -> time of its check, and queue
+        self._asked_until: dict[UUID, float] = {}  # session -> the time at which its earlier requests no longer count
+        # Session -> queue and rank of the urgent execution, and whether executions of other queues are handed back, too.
+        self._due: dict[UUID, tuple[int, int, bool]] = {}
+        self._held_of: dict[UUID, set[int]] = {}  # session -> held queues, of which it hands back everything
         self.alarm = Alarm()
         hints.listen(self._on_hint)
         topics.held.subscribe(self.name, self.hold)
@@ -70,7 +72,7 @@ class HandBacks:
             for running in granted:
                 ready[running.queue] = max(running.rank, ready.get(running.queue, running.rank))
                 self._top[running.queue] = max(running.rank, self._top.get(running.queue, running.rank))
-            if self._directory.held:  # the claim was before the hold, the answer is after it
+            if self._directory.held:  # the hold may have begun after the claim and before this answer
                 self.hold(self._directory.held)
 
     def hold(self, queues: Collection[int]) -> None:
@@ -100,21 +102,27 @@ class HandBacks:
                 self.alarm.ring()
 
     def _is_behind(self, queue: int, rank: int) -> bool:
-        """Return whether a session holds a prefetched execution that ranks after this one.
+        """Return whether a session holds a prefetched execution that must not go before one of this rank.
 
-        Mostly one comparison is enough.
+        Usually the comparison with the highest prefetched rank of the queue is enough.
         """
         if self._top.keys() <= {queue} and not goes_before(rank, self._top.get(queue, rank)):
             return False
         return any(self._goes_before(session, queue, rank) for session in self._ready)
 
     def _goes_before(self, session: UUID, queue: int, rank: int) -> bool:
-        """Return whether this execution precedes a prefetched one of a session. Ranks are compared within one queue."""
+        """Return whether an execution of this rank precedes a prefetched one of a session.
+
+        Ranks are compared within one queue only.
+        """
         ready = self._ready[session]
         return (queue in ready and goes_before(rank, ready[queue])) or self._before_others(session, queue, rank)
 
     def _before_others(self, session: UUID, queue: int, rank: int) -> bool:
-        """Return whether it precedes other queues: it is in front of all, or the session serves its queues in order."""
+        """Return whether an execution precedes a session's prefetched executions of other queues.
+
+        It does if others were preempted for it, or if the session serves its queues in a strict order.
+        """
         others = [held for held in self._ready[session] if held != queue]
         if is_in_front(rank):
             return bool(others)
@@ -156,9 +164,9 @@ class HandBacks:
         return {queue for ready in self._ready.values() for queue in ready}
 
     def _highest(self, queue: int) -> int | None:
-        """Return the highest rank that may precede a prefetched one.
+        """Return the highest rank at which an execution of a queue may precede a prefetched one.
 
-        If sessions hold only other queues, every rank may.
+        If a session holds only executions of other queues, every rank may.
         """
         if any(queue not in ready for ready in self._ready.values()):
             return LAST
@@ -176,7 +184,7 @@ class HandBacks:
         return [session for _, session in sorted(able, reverse=True)]
 
     async def take(self, session: UUID) -> list[Range]:
-        """Return the ranges that a session must hand back, once."""
+        """Return the ranges that a session must hand back, and forget the requests."""
         requests = [(queue, -LAST, False) for queue in sorted(self._held_of.pop(session, ()))]
         due = self._due.pop(session, None)
         if due is not None and (due[2] or due[0] not in {queue for queue, _, _ in requests}):

@@ -52,8 +52,8 @@ class ParkingLot:
         self._spots = ParkingSpots(lanes_of)
         self._claiming: asyncio.Task[None] | None = None
         self._next_step = inf  # the time of the next step, unless the alarm rings
-        self._commits = 0  # committed exchanges; each locks its session meanwhile
-        self._passed_over = False
+        self._commits = 0  # commits of exchanges, each of which had locked its sessions
+        self._passed_over = False  # whether the last claim read no lane because its sessions were locked
         self.counters, self._topics = counters, topics
         self.closed = False
         self.alarm = Alarm()
@@ -63,7 +63,7 @@ class ParkingLot:
         return len(self._spots)
 
     async def park(self, parked: ParkedExchange) -> ParkingResult:
-        """Wait for work. Work that arrived after the claim that found none wakes the claimer at once."""
+        """Wait for work. If work has arrived since a claim found none, start another claim at once."""
         old = self._spots.get(parked.key)
         if old is not None:
             self._spots.remove(old)
@@ -125,7 +125,7 @@ class ParkingLot:
                     spot.done.set_result(ParkingResult("superseded"))
 
     async def step(self) -> Wait:
-        """End the waits that are over. An empty answer is the heartbeat."""
+        """End the waits that are over. The statement for the empty answers also records the sessions' heartbeats."""
         now = self._env.clock.monotonic()
         due = self._spots.due(inf if self.closed else now)
         try:
@@ -153,14 +153,15 @@ class ParkingLot:
             self._start_claim()
 
     def _start_claim(self) -> None:
-        """Start a claim, unless one is running: it checks again by itself."""
+        """Start a claim, unless one is running, because that one checks for more work by itself."""
         if not self.closed and (self._claiming is None or self._claiming.done()):
             self._claiming = asyncio.create_task(self._claim_all())
 
     async def _claim_all(self) -> None:
         """Claim until no parked exchange has an occupied lane.
 
-        Lock no more sessions than there are executions to grant. If these got nothing, try all sessions.
+        A claim locks no more sessions than there are executions to grant. If these sessions got nothing, later claims
+        try up to MOST_AT_ONCE exchanges.
         """
         wide = False
         while not self.closed:
@@ -197,7 +198,7 @@ class ParkingLot:
     async def _claim(self, able: Sequence[ParkingSpot]) -> bool:
         """Claim once for these exchanges.
 
-        Return False when nothing changed: then wait for a hint, an exchange or a scan.
+        Return False when nothing changed, so that another claim makes sense only after a hint, an exchange or a scan.
         """
         marks, commits = self._directory.marks(), self._commits
         parked = [self._as_parked(spot) for spot in able]
@@ -221,7 +222,8 @@ class ParkingLot:
     def serve(self, running: Sequence[RunningSlice], only: Container[tuple[UUID, int]] | None = None) -> None:
         """Answer the exchanges for which slices were claimed.
 
-        With `only`, leave out others, which have their own answers.
+        With `only` (sessions and channels), answer only these. The others are being committed and get their slices with
+        their own reply.
         """
         served: dict[tuple[UUID, int], list[RunningSlice]] = {}
         for running_slice in running:
@@ -258,7 +260,7 @@ class ParkingLot:
             self.note_commit()
 
     def learn_from_claim(self, claimed: ClaimResult, marks: dict[int, int]) -> dict[int, int]:
-        """Update estimates after a claim; return the lanes to hint again."""
+        """Update estimates after a claim; return the lanes, with lowest ranks, that a hint must announce again."""
         self.counters.claimed(claimed)
         granted: dict[int, list[RunningSlice]] = {}
         for running_slice in claimed.running:

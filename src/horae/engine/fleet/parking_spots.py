@@ -33,7 +33,11 @@ class ParkedExchange(Struct, frozen=True, kw_only=True):
 
 
 class ParkingResult(Struct, frozen=True):
-    """The result of a wait: slices, nothing, slices that another claim stamped, or the end of the session."""
+    """The result of a wait.
+
+    `granted`: slices were claimed. `empty`: there was no work. `taken`: slices were claimed for this exchange elsewhere
+    and must be read from the store. `ended`: the session has ended. `superseded`: the worker repeated the exchange.
+    """
 
     decision: Literal["granted", "empty", "taken", "ended", "superseded"]
     granted: list[RunningSlice] = []
@@ -56,7 +60,7 @@ Entry = tuple[float, int, ParkingSpot]  # sorted by load, then by arrival
 class ParkingSpots:
     """Parked exchanges.
 
-    Callers pass the version of the lanes; a new version means that sessions' lanes have changed.
+    Callers pass the directory's version of the lanes. With a new version, the lanes of all sessions are computed anew.
     """
 
     def __init__(self, lanes_of: Callable[[UUID], Lanes]) -> None:
@@ -129,7 +133,7 @@ class ParkingSpots:
     def able(self, version: int, has_work: Callable[[WorkRequest, Lanes], bool]) -> Iterator[ParkingSpot]:
         """Return spots for which a claim may bring something, the least loaded first.
 
-        `version` is that of the lanes.
+        `version` is the directory's version of the lanes.
         """
         self._refresh(version)
         free = [line for lanes, line in self._free.items() if has_work(line[0][2].parked.want, lanes)]

@@ -89,7 +89,7 @@ class Rescuer:
         return True
 
     async def _rescue(self, session: UUID, *, charge: bool) -> None:
-        """Take back all executions of a session, in batches."""
+        """Take back all executions of a session, in batches; with `charge`, count a loss for each of them."""
         while True:
             effects = await self._store.rescue(session, self._batch, charge=charge)
             if effects is None:

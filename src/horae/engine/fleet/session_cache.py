@@ -21,14 +21,17 @@ class CachedSession(Struct):
 
     session: Session
     used_at: float
-    is_new: bool = False  # it comes from another server and has not waited here yet
-    version: int = -1
+    is_new: bool = False  # it registered at another server, and no exchange of it has waited for work here yet
+    directory_version: int = -1  # the version of the directory from which the values below were derived
     lanes: frozenset[int] = frozenset()
     preferences: QueuePreferences | None = None  # the order or weights of its queues
 
 
 class SessionCache:
-    """Sessions that registered or exchanged here lately. Sessions from another server are read together."""
+    """Sessions that registered or exchanged here lately.
+
+    Sessions that registered at another server are read from the store; concurrent reads share a statement.
+    """
 
     def __init__(self, env: Env, store: Store, directory: LocalDirectory) -> None:
         self._env, self._directory = env, directory
@@ -41,7 +44,8 @@ class SessionCache:
     def add(self, session: Session) -> list[UUID]:
         """Add a session that has just registered here; return the sessions that were dropped.
 
-        Lost workers, and workers that went to another server, do not say so: silent sessions are dropped for new ones.
+        A worker that is lost or goes to another server does not report it. So each new session is an occasion to drop
+        those that have been silent for SILENT seconds.
         """
         now = self._env.clock.monotonic()
         silent = [session_id for session_id, known in self._known.items() if known.used_at < now - SILENT]
@@ -64,9 +68,9 @@ class SessionCache:
         return known
 
     def lanes(self, known: CachedSession) -> frozenset[int]:
-        """Return the lanes that a session may take from now."""
-        if known.version != self._directory.version:
-            known.lanes, known.version = self._directory.lanes_for(known.session), self._directory.version
+        """Return the lanes from which a session may currently take executions."""
+        if known.directory_version != self._directory.version:
+            known.lanes, known.directory_version = self._directory.lanes_for(known.session), self._directory.version
             known.preferences = self._directory.preferences.for_session(known.session)
         return known.lanes
 

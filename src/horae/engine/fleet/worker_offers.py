@@ -53,5 +53,5 @@ class WorkerOffers:
 
 
 def able_offers(offers: Iterable[Offer], queue: str, terms: Requirements) -> Iterator[Offer]:
-    """Return the offers of workers that could take executions from such a lane of a queue."""
+    """Return the offers of workers that could take executions of a queue with these requirements."""
     return (offer for offer in offers if queue in offer.queues and fits(terms, offer.capabilities))

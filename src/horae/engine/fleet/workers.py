@@ -20,13 +20,13 @@ from horae.store.fleet.sessions import SessionSummary, held_by_lane, session_sum
 
 Status = Literal["live", "late", "draining", "lost"]
 REMEMBERED = DAY  # a lost worker is listed for this time
-MOST = 1000
-MOST_COUNTED = 100_000
+MOST = 1000  # sessions read for a list
+MOST_COUNTED = 100_000  # sessions read to count all workers
 MOST_CHARACTERS = 4 * 1024 * 1024  # of the workers' own descriptions in a list
 
 
 class WorkerProcess(Struct, frozen=True, kw_only=True):
-    """A worker process. Its session is the fence of its reports."""
+    """A worker process, with its newest session."""
 
     worker: str
     session: UUID
@@ -185,7 +185,10 @@ def used_resources(slots: int, held: Mapping[int, int], costs: Mapping[int, Cost
 
 
 def _newest(sessions: Iterable[SessionSummary]) -> list[SessionSummary]:
-    """Return the newest session of each worker. A worker that came back hides the sessions it lost before."""
+    """Return the newest session of each worker name, and all its live or draining ones.
+
+    So the lost sessions of a worker that came back are hidden.
+    """
     seen: set[str] = set()
     newest = []
     for session in sessions:

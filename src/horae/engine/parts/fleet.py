@@ -24,9 +24,9 @@ class FleetPart(ServerPart):
     def __init__(self, base: BasePart, tracer: Tracer | None) -> None:
         env, store, directory, hints = base.env, base.store, base.directory, base.hints
         self.sessions = SessionCache(env, store, directory)
-        lanes_of, taste_of = self.sessions.lanes_of, self.sessions.preferences_of
-        self.parking_lot = ParkingLot(env, store, directory, hints, base.counters, base.topics, lanes_of, taste_of)
-        self.hand_backs = HandBacks(env, store, directory, hints, base.topics, lanes_of, taste_of)
+        of_session = self.sessions.lanes_of, self.sessions.preferences_of
+        self.parking_lot = ParkingLot(env, store, directory, hints, base.counters, base.topics, *of_session)
+        self.hand_backs = HandBacks(env, store, directory, hints, base.topics, *of_session)
         self.presence = Presence(env, store, base.id, base.settings.url, directory)
         self.answers = AnswerBuilder(
             env, directory, base.parcels, base.secrets, base.execution_sealer, self.presence, tracer,
@@ -39,7 +39,7 @@ class FleetPart(ServerPart):
         self.autoscale = Autoscale(env, store, directory)
 
     def begin(self, roles: Collection[str], url: str) -> None:
-        """Show this server to workers and other servers."""
+        """Set the roles and the address by which workers and other servers know this server."""
         self.presence.begin(roles, url)
 
     async def prepare(self) -> None:

@@ -18,7 +18,7 @@ async def circuit(sources: Sources, case: ExecutionCase) -> list[Blocker]:
         return [_shut(status, case)]
     if case.execution.reason != "circuit":
         return []
-    message = f'The circuit of "{case.job.name}" is closed again: it goes on in a moment.'
+    message = f'The circuit of "{case.job.name}" is closed again, so the execution goes on in a moment.'
     return [closed("circuit", message, until=case.now, job=case.job.name, key=key or None, state="closed")]
 
 

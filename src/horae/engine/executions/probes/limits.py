@@ -20,7 +20,7 @@ async def limit(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     if execution.reason != "limit":
         return []
     if key is None or execution.wake_at is not None:
-        return [closed("limit", "Its limits are looked at in a moment.", until=case.now, holders=[])]
+        return [closed("limit", "Its limits are checked in a moment.", until=case.now, holders=[])]
     holders = await sources.store.read(lambda: limit_reads.holders_of(key, MOST_NAMED))
     allowed, described = _described(case, key)
     named = ", ".join(str(holder) for holder in holders)
@@ -28,7 +28,7 @@ async def limit(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     return [
         closed(
             "limit",
-            f"{many} of {described} may be queued or running at once, held by {named}.",
+            f"At most {many} of {described} may be queued or running at once; these are {named}.",
             _remedy(holders),
             key=value_in(key),
             concurrency=allowed.concurrency,
@@ -51,7 +51,7 @@ async def sequence(sources: Sources, case: ExecutionCase) -> list[Blocker]:
         closed(
             "sequence",
             f'Execution {head} has the turn in the sequence "{value_in(key)}" and has not ended.',
-            f"It ends, and so do those between them. `horae executions cancel {head}` ends it.",
+            f"That execution ends, and those between it and this one. `horae executions cancel {head}` ends it.",
             key=value_in(key),
             holders=[str(head)],
         )
@@ -65,7 +65,7 @@ async def rate(_: Sources, case: ExecutionCase) -> list[Blocker]:
     key = gate.removeprefix("rate:")
     allowed, described = _described(case, key)
     when = format_instant(execution.wake_at)
-    message = f"Executions of {described} start at a rate of {allowed.rate}; its time is {when}."
+    message = f"Executions of {described} start at a rate of {allowed.rate}; this one may start at {when}."
     return [closed("rate", message, until=execution.wake_at, key=value_in(key), rate=str(allowed.rate))]
 
 
@@ -94,7 +94,8 @@ async def _coarse(
     }
     if use >= limit.most:
         remedy = "One of them ends, or the limit is raised."
-        return [closed(gate, f"{use} executions of {subject} run, and {limit.most} may.", remedy, **details)]
+        message = f"{use} executions of {subject} run, and at most {limit.most} may."
+        return [closed(gate, message, remedy, **details)]
     if rate is not None and not rate.room(pace, case.now):
         until = rate.opens_at(pace)
         message = f"Executions of {subject} start at a rate of {rate}; the next may at {format_instant(until)}."

@@ -21,7 +21,9 @@ async def share(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     if not names:
         return []
     named = " and ".join(f'"{name}"' for name in names[:3]) + (" and others" if len(names) > 3 else "")
-    message = f'The share "{own.share}" of the queue "{case.queue_name}" has had more than {named}, which come first.'
+    message = (
+        f'The share "{own.share}" of the queue "{case.queue_name}" has received more than {named}, which come first.'
+    )
     return [closed("share", message, share=own.share, before=names[:MOST_NAMED], queue=case.queue_name)]
 
 
@@ -39,12 +41,14 @@ def share_factor(sources: Sources, case: ExecutionCase) -> float:
 
 
 def _turn(view: LaneState) -> tuple[bool, float, int]:
-    """Return the order of shares: owed ones first, then by received service, then by the time since the last grant."""
+    """Return the sort key of a share: first shares with an unfilled reserve, then by received service, then by the time
+    since the last grant.
+    """
     return view.owed <= 0, view.virtual, view.served
 
 
 async def other_queues(sources: Sources, case: ExecutionCase) -> list[Blocker]:
-    """Return queues from which each fitting worker takes first, by its order or by its weights."""
+    """Return queues that come first at each fitting worker, by the worker's order of queues or by its weights."""
     views = sources.directory.lane_states() if case.is_queued else []
     first: set[int] = set()
     for session in case.fitting():
@@ -74,7 +78,7 @@ def _comes_before(preferences: QueuePreferences, other: int, own: int) -> bool:
 
 
 async def reserved(sources: Sources, case: ExecutionCase) -> list[Blocker]:
-    """Return the fitting workers if all of them keep their room for a large execution that was passed over."""
+    """Return the fitting workers if all of them are reserved for large executions in other lanes."""
     fitting, reserved_lanes = case.fitting(), sources.directory.lane_needs.reserved
     if not case.is_queued or not fitting:
         return []

@@ -20,7 +20,7 @@ async def preferred(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     if terms is None or not terms.is_temporary or since is None:
         return []
     if not terms.prefers:
-        return [closed("preferred", "It is looked up which worker had its key last.")]
+        return [closed("preferred", "The worker that last ran an execution with its key is being looked up.")]
     labels = [preference.label for preference in terms.prefers]
     workers = [session.worker for session in case.serving() if fits(terms, session.capabilities)]
     until = since + terms.patience

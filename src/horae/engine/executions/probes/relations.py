@@ -38,8 +38,8 @@ async def dependency(sources: Sources, case: ExecutionCase) -> list[Blocker]:
         closed(
             "dependency",
             f'It waits for the {upstream_job.condition} of "{upstream_job.name}"{in_words(join.interval)}.{deadline}',
-            f'"{upstream_job.name}" ends so: run it with `horae jobs trigger {upstream_job.name}`, or see what holds'
-            f" it with `horae explain {upstream_job.name}`.",
+            f'Run "{upstream_job.name}" with `horae jobs trigger {upstream_job.name}`, or see what holds it with'
+            f" `horae explain {upstream_job.name}`.",
             job=upstream_job.name,
             jobId=str(upstream_job.job),
             condition=upstream_job.condition,
@@ -58,21 +58,21 @@ async def overlap(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     holder = await sources.store.read(lambda: explain_reads.holder_of(key))
     trigger = key.split(":", 2)[2]
     if holder is None:
-        message = f'The execution before it, of the trigger "{trigger}", has ended: its turn comes in a moment.'
+        message = f'The previous execution of the trigger "{trigger}" has ended: its turn comes in a moment.'
         return [closed("overlap", message, until=case.now, trigger=trigger, execution=None)]
-    message = f'Execution {holder} of the same trigger, "{trigger}", has not ended, and they do not overlap.'
+    message = f'Execution {holder} of the same trigger, "{trigger}", has not ended, and the two must not overlap.'
     remedy = f"It ends, or is cancelled with `horae executions cancel {holder}`."
     return [closed("overlap", message, remedy, trigger=trigger, execution=str(holder))]
 
 
 async def upstream(sources: Sources, case: Case) -> list[Blocker]:
-    """Return the jobs whose ends start this job, except those with an unused end."""
+    """Return the upstream jobs of a job, except those that have already ended for its next execution."""
     found = await sources.store.read(lambda: dependency_reads.of_job(case.job.id))
     return [
         closed(
             "upstream",
-            f'It starts by the {upstream_job.condition} of "{upstream_job.name}"{_state(upstream_job.state)}.',
-            f'"{upstream_job.name}" ends so; see what holds it with `horae explain {upstream_job.name}`.',
+            f'It starts after the {upstream_job.condition} of "{upstream_job.name}"{_state(upstream_job.state)}.',
+            f'See what holds "{upstream_job.name}" with `horae explain {upstream_job.name}`.',
             job=upstream_job.name,
             jobId=str(upstream_job.job),
             condition=upstream_job.condition,
@@ -91,7 +91,7 @@ async def children(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     """Return the steps of a workflow that have begun or are held."""
     found = await sources.store.read(lambda: flow_reads.read_workflow(case.execution.id))
     if found is None:
-        message = "It waits for what it has started; it has begun, and holds no worker meanwhile."
+        message = "It waits for the executions that it started; it has begun, and occupies no worker meanwhile."
         return [closed("sleep", message, kind="children")]
     begun = [row for row, _ in found.steps if row.state in OPEN]
     active = [row.step for row in begun]
@@ -105,7 +105,7 @@ async def children(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     if paused or held:
         remedy = f"Resume it with `horae executions resume {case.execution.id}`."
     elif approvals:
-        remedy = f"Agree with `horae executions approve {case.execution.id} {approvals[0]}`, or reject it."
+        remedy = f"Approve it with `horae executions approve {case.execution.id} {approvals[0]}`, or reject it."
     shown = active[:MOST_NAMED]
     return [closed("sleep", message, remedy, kind="children", steps=shown, held=held[:MOST_NAMED], paused=paused)]
 

@@ -10,7 +10,7 @@ from horae.store.executions.durable import awaits
 SLEEPS = {
     "sleep": "It sleeps",
     "signal": "It waits for a signal",
-    "children": "It waits for what it has started",
+    "children": "It waits for the executions that it started",
 }
 
 
@@ -53,7 +53,7 @@ async def sleep(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     if execution.reason == "children":
         return await relations.children(sources, case)
     names = f" {' or '.join(map(repr, signals))}" if signals else ""
-    message = f"{SLEEPS[execution.reason]}{names}{until}; it has begun, and holds no worker meanwhile."
+    message = f"{SLEEPS[execution.reason]}{names}{until}; it has begun, and occupies no worker meanwhile."
     return [closed("sleep", message, until=execution.wake_at, kind=execution.reason, signals=signals or None)]
 
 

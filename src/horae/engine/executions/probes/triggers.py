@@ -1,4 +1,4 @@
-"""Gates of a job's triggers: reasons why none fires it."""
+"""Gates of a job's triggers: reasons why no trigger fires."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ async def no_trigger(sources: Sources, case: Case) -> list[Blocker]:
     if await _shown(sources, case) or case.job.spec.dependencies:
         return []
     name = case.job.name
-    message = "It has no trigger and depends on no other job: it runs only when it is asked for."
+    message = "It has no trigger and depends on no other job, so it runs only on request."
     remedy = f"Run it with `horae jobs trigger {name}`, or add a trigger with `horae triggers add {name}`."
     return [closed("no-trigger", message, remedy)]
 
@@ -42,7 +42,7 @@ async def trigger_paused(sources: Sources, case: Case) -> list[Blocker]:
             return None
         if pause is not None and name in pause.triggers:
             failed = f"{pause.failures} executions failed in a row, the last {pause.execution}"
-            message = f'The trigger "{name}" is paused by itself: {failed}.'
+            message = f'The trigger "{name}" was paused automatically: {failed}.'
             remedy = f"See what is wrong, then resume it with `horae jobs resume {case.job.name}`."
             return closed("trigger-paused", message, remedy, trigger=name, execution=str(pause.execution))
         remedy = f"Resume it with `horae triggers resume {case.job.name} {name}`."
@@ -74,7 +74,7 @@ async def trigger_trouble(sources: Sources, case: Case) -> list[Blocker]:
 
 
 async def calendar(sources: Sources, case: Case) -> list[Blocker]:
-    """Return the closed calendars of triggers: their fires are skipped or moved until the calendar opens."""
+    """Return the closed calendars of triggers. Until a calendar opens, the trigger's fires are skipped or moved."""
     active = [shown for shown in await _shown(sources, case) if shown.timer.rules.calendars and _goes_on(case, shown)]
     wanted = sorted({(case.namespace, shown.timer.rules.calendars) for shown in active})
     known = await sources.store.read(lambda: calendars.compiled(wanted, calendars.FOREVER)) if wanted else {}

@@ -40,7 +40,7 @@ async def no_worker(sources: Sources, case: Case) -> list[Blocker]:
 
 
 async def no_key(sources: Sources, case: Case) -> list[Blocker]:
-    """Check whether servers lack the master key that the execution needs. Other servers would grant it."""
+    """Check whether servers lack the master key that the execution needs. Only servers with the key grant it."""
     if not NEEDS_KEY & case.needs or not case.fitting():
         return []
     servers = await sources.store.read(lambda: sessions.servers(case.now - SILENT))
@@ -51,7 +51,8 @@ async def no_key(sources: Sources, case: Case) -> list[Blocker]:
     if not lacking:
         return []
     message = (
-        f"It needs the master key, which is missing at {', '.join(lacking[:MOST_NAMED])}: they do not hand it out."
+        f"It needs the master key, which is missing at {', '.join(lacking[:MOST_NAMED])}."
+        " Servers without the key do not give it to workers."
     )
     remedy = "Give every server the same key: HORAE_SECRET_KEY, or HORAE_SECRET_KEY_FILE."
     return [closed("no-key", message, remedy, servers=lacking[:MOST_NAMED], of=max(len(gateways), len(lacking)))]
@@ -68,7 +69,9 @@ async def suspect(sources: Sources, case: ExecutionCase) -> list[Blocker]:
         count, worst = held.get(session.id, (0, 0))
         if SessionSuspects(slots=session.concurrency, held=count, losses=worst).room(losses):
             return []
-    message = f"It was lost with its worker {losses} times, and each worker that fits runs as many such as it may."
+    message = (
+        f"It was lost with its worker {losses} times, and each worker that fits runs as many such executions as it may."
+    )
     return [closed("suspect", message, losses=losses, workers=len(fitting))]
 
 
