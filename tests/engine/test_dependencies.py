@@ -124,7 +124,7 @@ async def test_a_scheduled_dependent_waits_and_times_out_as_a_dead_letter(node, 
     assert (made.status, made.reason, made.origin) == ("waiting", "dependency", "fire")
     assert 'the success of "extract" for ' in made.hint
     world.clock.advance(HOUR // 2)
-    await node.firing.joiner.step()
+    await node.firing.join_checker.step()
     (made,) = await executions(node, "report")
     assert (made.status, made.reason, made.error.type) == ("failed", "dependency", "DependencyTimeout")
     (letter,) = (await node.part(DeadLettersPart).dead_letters.list(NAMESPACE)).items
@@ -137,7 +137,7 @@ async def test_a_failed_upstream_skips_and_its_retry_starts_what_was_skipped(nod
     await create(node, "report", dependencies=["extract"])
     await fire(node, world)
     await end(node, world, "extract", failed)
-    await node.firing.joiner.step()
+    await node.firing.join_checker.step()
     (skipped,) = await executions(node, "report")
     assert (skipped.status, skipped.error.type) == ("skipped", "DependencyFailed")
     assert '"extract" ended as failed' in skipped.error_message
@@ -158,7 +158,7 @@ async def test_starts_and_skips_by_dependencies_are_listed_as_fires(node, world)
     await create(node, "counted", dependencies=["other"])
     await fire(node, world)
     await end(node, world, "extract", failed)
-    await node.firing.joiner.step()
+    await node.firing.join_checker.step()
     world.clock.advance(SECOND)
     await fire(node, world)
     await end(node, world, "extract")
@@ -304,10 +304,10 @@ async def test_a_trigger_that_is_added_makes_the_job_wait_for_its_own_fires(node
     ("job", "how", "note"),
     [
         ("report", {},
-         'It runs at once, whatever becomes of "extract". Its end is reported to "alarm", which may start by it.'),
+         'It runs at once, whatever becomes of "extract". Its end is reported to "alarm", which may start then.'),
         ("report", {"wait": True, "propagate": False},
          'It waits for "extract". Its end starts nothing: it is not reported to "alarm".'),
-        ("extract", {}, 'Its end is reported to "report", which may start by it.'),
+        ("extract", {}, 'Its end is reported to "report", which may start then.'),
         ("alarm", {"propagate": False}, 'It runs at once, whatever becomes of "report".'),
         ("alone", {}, None),
         ("alone", {"wait": True}, "It depends on nothing, so it runs at once."),

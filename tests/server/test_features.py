@@ -227,7 +227,7 @@ async def test_requests_to_the_kernel_that_need_a_disabled_feature_are_refused_o
         applied = await here.http.post("/api/v1/apply", json=documents)
         assert (applied.status_code, applied.json()["field"]) == (400, "templates[0]")
         counted = (await here.http.get("/api/v1/fires/counts")).json()
-        assert counted["notes"] == ["How executions ended is not counted: statistics are switched off."]
+        assert counted["notes"] == ["Ends of executions are not counted, because statistics are switched off."]
         await here.client.jobs.create("hello", command="true")
         assert (await here.http.get("/api/v1/jobs/hello/grid")).json()["items"] == []
 

@@ -107,7 +107,7 @@ class ServerNode:
             raise
 
     def part(self, kind: type[P]) -> P:
-        """Return the part of an enabled feature."""
+        """Return the part of this type. Its feature must be enabled."""
         found = self._parts[kind]
         assert isinstance(found, kind)
         return found

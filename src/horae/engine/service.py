@@ -9,7 +9,7 @@ import structlog
 from horae.env import Clock, Env
 from horae.errors import StoreUnavailable
 
-Wait = float  # seconds until the next step is due; zero asks to be called again at once
+Wait = float  # seconds until the next step is due; 0 if it is due at once
 log = structlog.get_logger("horae.engine")
 
 
@@ -86,7 +86,7 @@ class Runner:
         return wait
 
     def _lost(self, service: Service, error: StoreUnavailable) -> None:
-        """Log the outage once: it may be long, and every service notices it."""
+        """Log the outage once, because it may be long and every service notices it."""
         if not self._cut_off:
             self._since = self._env.clock.monotonic()
             log.warning("store unavailable", error=error.detail)
@@ -94,7 +94,10 @@ class Runner:
         self._on_store(False)
 
     def _went_well(self, service: Service) -> None:
-        """Log the end of an outage: when every service that failed has succeeded. Other steps may not use the store."""
+        """Log the end of an outage when every service that failed has succeeded again.
+
+        The success of another service does not show that the store is back, because its step may not use the store.
+        """
         if service.name in self._cut_off:
             self._cut_off.remove(service.name)
             if not self._cut_off:

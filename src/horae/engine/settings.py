@@ -29,16 +29,16 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
 
     features: tuple[str, ...] = ()  # disabled features, such as "-alerts"
     verbose: bool = False  # log every grant and every end of an execution
-    session_timeout: Micros = 15 * SECOND
+    session_timeout: Micros = 15 * SECOND  # a session without an exchange for this time is lost
     heartbeat: Micros = 5 * SECOND  # the longest time that a worker's exchange waits for work
     batch_requests: int = 1024  # submissions in one group commit
     batch_bytes: int = 4 * 1024 * 1024
     max_pending: int = 16_384  # submissions that may wait for a commit before new ones get a 503
-    promote_batch: int = 500
-    fire_batch: int = 1000
-    rescue_batch: int = 200
+    promote_batch: int = 500  # slices promoted in one transaction
+    fire_batch: int = 1000  # timers decided in one transaction
+    rescue_batch: int = 200  # slices of a lost session taken back in one transaction
     retention: Micros = 30 * DAY  # of executions
-    fire_retention: Micros = 30 * DAY
+    fire_retention: Micros = 30 * DAY  # of ledger rows
     watch_roots: tuple[str, ...] = ()  # URLs of folders and buckets that may be watched
     artifacts: str = "artifacts"  # a folder, or the URL of a bucket
     artifact_limit: int = 1 << 30  # bytes of one artifact
@@ -55,4 +55,4 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     namespace_request_rate: Rate | None = None  # of each namespace, while several use the server
     namespace_submit_rate: Rate | None = None  # executions of each namespace, while several use the server
     namespace_streams: int = 1000  # event streams of a namespace at a time
-    url: str = ""  # the address at which workers reach this server, also those of other servers
+    url: str = ""  # the address at which all workers reach this server, also workers that use another server now

@@ -40,11 +40,12 @@ class Topics:
         self.started = store.started  # a cancellation, a signal or a workflow let other executions continue
         self.settled: Topic[Effects] = Topic("settled")  # a report, a rescue or a timeout was committed
         self.cancelled: Topic[CancelledCount] = Topic("cancelled")
-        self.failed: Topic[Collection[UUID]] = Topic("failed")  # jobs with failures that an ended server reported
+        # Jobs with failures that were counted anew, because the server that saw them ended before it wrote its counts.
+        self.failed: Topic[Collection[UUID]] = Topic("failed")
         self.fired: Topic[FiredParcels] = Topic("fired")
         self.sampled: Topic[QueueSample] = Topic("sampled")
-        self.blocked: Topic[None] = Topic("blocked")  # something began to wait for an execution of the same key
-        self.opened: Topic[None] = Topic("opened")  # workflows left the queue
+        self.blocked: Topic[None] = Topic("blocked")  # an execution began to wait for another one of its trigger
+        self.opened: Topic[None] = Topic("opened")  # workflows left the queue and began
         self.held: Topic[Collection[int]] = Topic("held")  # holds began on these queues
         self.freed: Topic[Iterable[UUID]] = Topic("freed")  # items of these parcels released their keys
 

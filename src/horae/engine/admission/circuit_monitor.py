@@ -1,4 +1,4 @@
-"""The circuit breakers' service: counts attempts, opens and closes circuits, and releases executions that wait for them.
+"""The service of circuit breakers: counts attempts, opens and closes circuits, and releases waiting executions.
 
 The outcomes of reports are added up in memory and written to the store at most ten times a second, outside the reports'
 transactions. A server that crashes loses its unwritten counts. This only delays the next change of a circuit.
@@ -103,7 +103,7 @@ class CircuitMonitor:
                 await self._release(circuit_ref)
 
     async def _release(self, circuit_ref: CircuitRef) -> None:
-        """Make executions that wait for a circuit due at once: all for a closed one, only probes for a half-open one."""
+        """Make executions that wait for a circuit due at once: all if it is closed, only probes if it is half-open."""
         while True:
             count = await self._store.change(lambda now: circuit_gates.release_waiting(circuit_ref, BATCH, now))
             if count:

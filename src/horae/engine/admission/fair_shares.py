@@ -275,7 +275,7 @@ class FairShares:
             self._shares[queue].correct(share, float(charged - before))
 
     async def _count(self, queues: Iterable[int]) -> None:
-        """Count the running executions of each share and the slots of each queue, to see which reserves are unfilled."""
+        """Count the running executions of each share and the slots of each queue, to know which reserves are free."""
         names = {queue_id: (self._queues[queue_id].namespace, self._queues[queue_id].name) for queue_id in queues}
         counted = await self._store.read(lambda: moves.queue_use(names))
         running: dict[moves.Share, int] = {}

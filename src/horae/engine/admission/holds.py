@@ -50,7 +50,7 @@ class QueueHolds:
         self._env, self._store, self._directory, self._watch, self._hints = env, store, directory, watch, hints
 
     async def open(self, namespace: int, queue: str | None, request: HoldRequest, by: str) -> HoldView:
-        """Start nothing of a queue for some time. If a hold with the same reason is open, its times are changed instead.
+        """Start nothing of a queue for some time. If a hold with the same reason is open, its times change instead.
 
         Raises BadInput, NotFound with the nearest names of queues, or Conflict when there are too many holds.
         """

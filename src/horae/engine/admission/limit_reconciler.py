@@ -1,4 +1,4 @@
-"""The limits service: applies changed limits, counts running executions under new limits, and repairs missed admissions.
+"""The limits service: applies changed limits, counts running executions under new ones, and repairs missed admissions.
 
 Normally no execution waits for this service, because the transaction that ends an execution admits the next one.
 """

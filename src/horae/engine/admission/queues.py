@@ -107,7 +107,7 @@ class Queues:
         return await self.get(namespace, name)
 
     async def purge(self, namespace: int, name: str, confirm: str | None, by: str) -> PurgeResult:
-        """Cancel all executions of a queue that have not begun. Raises BadInput unless `confirm` is the queue's name."""
+        """Cancel all executions of a queue that have not begun. Raises BadInput unless `confirm` is its name."""
         queue = await self.get(namespace, name)
         if confirm != name:
             detail = f'This cancels everything in the queue "{name}" that has not begun.'

@@ -124,7 +124,7 @@ class Quotas:
                 self.waiting -= 1
 
     def _refuse_again(self, place: NamespaceQueue, count: int) -> None:
-        """Raise a recent refusal again without reading the store, so that many refused requests cost the store little."""
+        """Raise a recent refusal again without reading the store, so that many refused requests cost little."""
         until, least, refusal = self._refused.get(place, (0.0, 0, None))
         if refusal is None:
             return

@@ -1,4 +1,4 @@
-"""Presence: every server, in any role, writes a heartbeat, and reads the other servers' addresses to send to workers."""
+"""Presence: every server, in any role, writes a heartbeat, and reads the addresses of all servers for its workers."""
 
 import os
 import socket

@@ -115,7 +115,7 @@ class Sealer:
         return _signature(next(iter(self._keys.values())), message)
 
     def is_signed(self, message: bytes, signature: bytes) -> bool:
-        """Return whether one of the keys signed this message. A server without keys cannot check it and returns True."""
+        """Return whether one of the keys signed this message; True also if this server has no key to check it with."""
         if not self._keys:
             return True
         key = self._keys.get(signature[:ID])

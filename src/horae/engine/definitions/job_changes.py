@@ -199,7 +199,9 @@ def _retime(
             if not _is_spent(when, old.values(), now, revive):
                 yield from triggers.add(new_id(), owner, when, now)
             continue
-        state = timer.state if was_paused.get(when.name, False) == when.paused else "paused" if when.paused else "active"
+        state = timer.state
+        if was_paused.get(when.name, False) != when.paused:
+            state = "paused" if when.paused else "active"
         if not when.is_like(timer.when):
             yield from triggers.replace(timer, new_id(), owner, when, state, now)
         else:

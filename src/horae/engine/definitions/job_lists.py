@@ -84,7 +84,7 @@ class JobLists:
         return NO_COMMON_INSTANTS.format(", ".join(f'"{names[job_id]}"' for job_id in apart)) if apart else None
 
     async def _by_streak(self, view: JobView) -> JobView:
-        """Add to a view the automatic pause of the job or, after failures in a row, of its triggers, if there is one."""
+        """Add to a view the automatic pause of the job or, after failures in a row, of its triggers, if any."""
         pause = (await self._store.read(lambda: streaks.pauses([view.job_id]))).get(view.job_id)
         if pause is None:
             return view

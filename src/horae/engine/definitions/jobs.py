@@ -151,8 +151,7 @@ class Jobs(JobLists):
         await self._drafts.parse(namespace, {"name": template, "template": template}, 0, derive)
 
     async def adopt(self, before: StoredJob, spec: Spec, adoption: changes.Adoption) -> bool:
-        """Write the definition that a rollout tried as the job's current version; return False after a concurrent change.
-        """
+        """Write a definition that a rollout tried as the job's current version; return False after another change."""
         return await self._write(
             before, await self._drafts.stored_definition(before, spec), revive=True, adopt=adoption
         )
@@ -316,7 +315,7 @@ class Jobs(JobLists):
     async def _delete(
         self, namespace: int, ref: str, ending: cancel_job.Ending | None, if_match: int | None, force: bool
     ) -> UUID:
-        """Delete a job. If it is already deleted, only record that executions of the kinds in `ending` must end, too."""
+        """Delete a job. If it is already deleted, only record that executions by `ending` must end, too."""
         for _ in range(TRIES):
             before = _matched(await find_job(self._store, namespace, ref), if_match)
             refuse_owned(before.job, "deleted")

@@ -242,7 +242,9 @@ class _Draft:
         near = nearest(ref, visible(await self._store.read(lambda: job_reads.names(self._namespace))))
         remedy = f"Did you mean {in_quotes(near)}? " if near else ""
         shown = ref[:60]
-        remedy += f'Create it first: POST /api/v1/jobs {{"name": "{shown}", "command": "..."}}, or define it in the step.'
+        remedy += (
+            f'Create it first: POST /api/v1/jobs {{"name": "{shown}", "command": "..."}}; or define it in the step.'
+        )
         return BadInput(f'It runs job "{ref[:128]}", which does not exist.', remedy, field="job", missing=[ref])
 
     def to_plan(self, owners: frozenset[UUID]) -> OwnedJobsPlan:

@@ -34,7 +34,7 @@ def check_changes(changes: Iterable[Change]) -> None:
         if before is not None and before.sensitive and not after.sensitive and not actor.may("sensitive"):
             raise Forbidden(
                 f'Job "{after.name}" is sensitive, and this credential does not have the permission "sensitive".',
-                "Without `sensitive`, everybody could read the params of its next runs. Ask a user with the permission.",
+                "Without `sensitive`, everybody could read the params of its runs. Ask a user with the permission.",
             )
         if not actor.covers(owner_of(after.name), after.queue):
             raise outside_scope(actor, f'job "{after.name}" in queue "{after.queue}"')

@@ -100,7 +100,7 @@ class AnswerBuilder:
 
         `requests` are requests to stop executions, `hand_back` are prefetched ranges that the worker must return, and
         `ignored` are reported ranges that matched nothing. The secrets are read in the session's namespace. The tokens
-        are made with the session's epoch, because this server's copy of the store's epoch may be older than the session.
+        are made with the session's epoch, because this server's copy of the store's epoch may be older.
         """
         parcels = await self.parcels.get(running.parcel for running in slices) if slices else {}
         keys = {(parcel.envelope.job, parcel.envelope.version) for parcel in parcels.values()}

@@ -1,9 +1,9 @@
 """Hand-backs: workers return prefetched executions when a more urgent one waits, or when their queue is held.
 
 A server remembers the sessions to which it granted more executions than they had idle slots. When such a session asks
-for executions for idle slots, it has begun all of its earlier ones. If an execution with a much lower rank enters a lane
-of these sessions, and no worker takes it at once, one session is asked to hand back its prefetched executions, for each
-such execution. When a queue is held, all sessions are asked.
+for work for idle slots, it has begun all of its earlier executions. If an execution with a much lower rank enters a
+lane of these sessions, and no worker takes it at once, one session is asked to hand back its prefetched executions; for
+several such executions, several sessions are asked. When a queue is held, all sessions are asked.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -53,7 +53,7 @@ class HandBacks:
         self._top: dict[int, int] = {}  # queue -> upper bound of the prefetched ranks of all sessions
         self._new: dict[int, tuple[float, int]] = {}  # lane with urgent executions -> time of its check, and queue
         self._asked_until: dict[UUID, float] = {}  # session -> the time at which its earlier requests no longer count
-        # Session -> queue and rank of the urgent execution, and whether executions of other queues are handed back, too.
+        # Session -> queue and rank of the urgent execution, and whether other queues' executions are handed back, too.
         self._due: dict[UUID, tuple[int, int, bool]] = {}
         self._held_of: dict[UUID, set[int]] = {}  # session -> held queues, of which it hands back everything
         self.alarm = Alarm()

@@ -10,7 +10,7 @@ from horae.engine.triggers.fire_audit import FireAuditor
 from horae.engine.triggers.fire_counts import FireCounts
 from horae.engine.triggers.fire_forecasts import FireForecasts
 from horae.engine.triggers.fires import Fires
-from horae.engine.triggers.joins import Joiner
+from horae.engine.triggers.joins import JoinChecker
 from horae.engine.triggers.scheduler import Scheduler
 from horae.engine.triggers.streaks import Streaks
 from horae.engine.triggers.turns import Turns
@@ -26,7 +26,7 @@ class FiringPart(ServerPart):
         self.scheduler = Scheduler(env, store, directory, hints, settings, clock, base.counters, topics)
         self.turns = Turns(env, store, directory, hints, outcomes, topics)
         self.zones = ZoneRules(env, store, hints)
-        self.joiner = Joiner(env, store, hints, settings, outcomes, clock)
+        self.join_checker = JoinChecker(env, store, hints, settings, outcomes, clock)
         self.streaks = Streaks(env, store, hints, topics)
         self.forecasts = FireForecasts(env, store)
         self.fires = Fires(env, store)
@@ -37,5 +37,5 @@ class FiringPart(ServerPart):
     def services(self, roles: Collection[str]) -> Sequence[Service]:
         chosen: list[Service] = [self.forecasts]
         if "scheduler" in roles:
-            chosen += [self.scheduler, self.turns, self.zones, self.joiner, self.streaks]
+            chosen += [self.scheduler, self.turns, self.zones, self.join_checker, self.streaks]
         return chosen

@@ -37,5 +37,5 @@ def open_storage(url: str) -> FileStorage:
         return Bucket(url)
     if "://" in url:
         remedy = f"Give a folder, or a URL of one of {', '.join(f'{scheme}://' for scheme in SCHEMES)}."
-        raise BadInput(f"Artifacts cannot be kept at {url!r}.", remedy, field="artifacts")
+        raise BadInput(f"Artifacts cannot be stored at {url!r}.", remedy, field="artifacts")
     return Folder(Path(url))

@@ -57,7 +57,7 @@ def _write(descriptor: int, piece: bytes) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Write a folder to disk: a file survives a crash only if its folder's entry does."""
+    """Write a folder to disk, because a new file survives a crash only if its entry in the folder does."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,7 @@
 """Fair access: while several namespaces use a server, no namespace can starve the others.
 
-During that time each namespace has a limited number of running requests, and further ones wait for their turn. Its
-requests and submissions are also limited by a rate. A namespace that uses a server alone has no limits. Each server
+During that time each namespace has a limited number of running requests, and its further requests wait for their turn.
+Its requests and submissions are also limited by a rate. A namespace that uses a server alone has no limits. Each server
 counts for itself.
 """
 
@@ -19,7 +19,7 @@ from horae.model.admission.rate import NEVER, Rate
 
 AT_ONCE = 4  # running requests of a namespace, times its weight
 CALM = 1.0  # seconds without a request after which a namespace no longer competes
-MOST_PACES = 10_000  # namespaces whose paces are remembered
+MOST_PACES = 10_000  # namespaces whose use of their rate is remembered
 
 T = TypeVar("T")
 _HOLDS_TURN: ContextVar[bool] = ContextVar("holds_turn", default=False)
@@ -36,10 +36,13 @@ class NamespaceRates:
 
     def __init__(self, rate: Rate | None) -> None:
         self.rate = rate
-        self._paces: dict[int, Instant] = {}
+        self._paces: dict[int, Instant] = {}  # the time at which a namespace's next request is exactly on schedule
 
     def wait(self, namespace: int, count: int, now: Instant) -> int:
-        """Count requests, or return the seconds to wait. A large request is admitted and delays the following ones."""
+        """Count requests and return 0, or return the seconds to wait before they are admitted.
+
+        A large request is admitted at once and delays the following ones.
+        """
         if self.rate is None:
             return 0
         pace = self._paces.pop(namespace, NEVER)
@@ -61,11 +64,11 @@ class FairAccess:
             NamespaceRates(settings.namespace_request_rate),
             NamespaceRates(settings.namespace_submit_rate),
         )
-        # The last two distinct namespaces that sent a request, with its time.
+        # The last two distinct namespaces that sent a request, with the times of the requests.
         self._last, self._other = (-1, -CALM), (-1, -CALM)
-        self._working: dict[int, int] = {}
-        self._waiting: dict[int, deque[asyncio.Future[None]]] = {}
-        self._dealing = False  # the next deal is scheduled
+        self._working: dict[int, int] = {}  # running requests by namespace
+        self._waiting: dict[int, deque[asyncio.Future[None]]] = {}  # requests that wait for their turn, by namespace
+        self._dealing = False  # whether the next call of `_deal`, which begins waiting requests, is scheduled
         self._begun: set[int] = set()  # namespaces with a request that began in this turn of the event loop
         self._computing = asyncio.Lock()
         self.refused = 0
@@ -82,7 +85,7 @@ class FairAccess:
         return self._env.clock.monotonic() - at < CALM
 
     def count_request(self, namespace: int) -> None:
-        """Count a request. Raises TooOften when the namespace asks too often beside others."""
+        """Count a request. Raises TooOften when the namespace sends too many while others use the server."""
         if self.contended(namespace) and (wait := self._requests.wait(namespace, 1, self._env.now())):
             self.refused += 1
             detail = f"While others use this server, a namespace may send it {self._requests.rate} requests."
@@ -90,7 +93,9 @@ class FairAccess:
             raise TooOften(detail, remedy, retryAfter=wait)
 
     def count_submissions(self, namespace: int, count: int) -> None:
-        """Count executions to be accepted. Raises OverQuota when the namespace submits too many beside others."""
+        """Count executions to be accepted. Raises OverQuota when the namespace submits too many while others use the
+        server.
+        """
         if self.contended(namespace) and (wait := self._submissions.wait(namespace, count, self._env.now())):
             self.refused += 1
             detail = f"While others use this server, a namespace may submit {self._submissions.rate} executions."
@@ -132,7 +137,7 @@ class FairAccess:
             await self.enter(namespace)
 
     async def compute(self, work: Callable[[], T]) -> T:
-        """Run a long computation in a thread, one at a time: several would starve the event loop of the GIL."""
+        """Run a long computation in a thread, one at a time, because several would starve the event loop of the GIL."""
         async with self._computing:
             return await asyncio.to_thread(work)
 
@@ -142,7 +147,7 @@ class FairAccess:
             asyncio.get_running_loop().call_soon(self._deal)
 
     def _deal(self) -> None:
-        """Begin one request of each namespace that has room. The loop runs them before the next deal."""
+        """Begin one waiting request of each namespace that has room. The event loop runs these before the next deal."""
         self._dealing = False
         for namespace, waiting in list(self._waiting.items()):
             while waiting and waiting[0].done():
@@ -156,7 +161,10 @@ class FairAccess:
                 self._deal_soon()
 
     def _is_light(self, namespace: int) -> bool:
-        """Return whether a namespace has no request running or begun in this turn of the loop. Such need no deal."""
+        """Return whether a namespace has no running request, and none that began in this turn of the event loop.
+
+        Then its next request begins at once, without a deal.
+        """
         return namespace not in self._working and namespace not in self._begun
 
     def _begin(self, namespace: int) -> None:

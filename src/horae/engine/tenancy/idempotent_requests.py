@@ -58,7 +58,9 @@ class IdempotentRequests:
 
 def _first_answer(known: keys.KnownKey) -> StoredAnswer:
     if not known.same_body:
-        raise KeyReused("This Idempotency-Key came with another request before.", "Use a new key for a new request.")
+        raise KeyReused(
+            "This Idempotency-Key was used with another request before.", "Use a new key for a new request."
+        )
     if known.status is None or known.answer is None:
         raise Conflict("The same request is under way.", "Wait for its answer, then repeat it.", retryAfter=1)
     return StoredAnswer(known.status, known.answer)

@@ -101,14 +101,15 @@ class ApiKeys:
     def __init__(self, env: Env, store: Store, users: UserSessions | None = None) -> None:
         self._env, self._store, self.users = env, store, users
         self._known: dict[Credential, CachedCredential] = {}
-        self._elsewhere: dict[tuple[str, str], tuple[Principal, float]] = {}  # by key's id and namespace's name
+        # Principals in other namespaces, until when: by the key's id and the namespace's name.
+        self._elsewhere: dict[tuple[str, str], tuple[Principal, float]] = {}
 
     async def ensure_admin_key(self, preset: str | None = None, found: str = "") -> str | None:
         """Ensure that an administrator's key exists; return its text if it is new.
 
-        A preset key is valid from now on. Without one, and without a lasting admin key in the store, a key is created
-        and returned: the caller shows it once. `found` is a key that the administrator already has for another store:
-        a store that does not know its id uses it as its first key.
+        A preset key is valid from now on. If there is no preset key, and the store has no admin key that lasts, a key
+        is created and returned, so that the caller shows it once. `found` is a key that the administrator already has
+        for another store: if this store does not know its id, it becomes the first key here, too.
         """
         if preset:
             await self._ensure_preset(preset)
@@ -175,10 +176,11 @@ class ApiKeys:
     async def rotate(self, namespace: int, key_id: str, overlap: Micros, by: Principal = LOCAL) -> NewKey:
         """Create a key that replaces another one with the same rights. Both are valid until the overlap ends.
 
-        The new key of one with an expiry has the same total lifetime. Raises NotFound, Conflict.
+        If the old key has an expiry, the new key gets the same lifetime, from now on. Raises NotFound, Conflict.
         """
         if not 0 <= overlap <= LONGEST_OVERLAP:
-            raise BadInput("The overlap is longer than 90 days.", "Both keys are valid in it: 1d.", field="overlap")
+            remedy = "Give the time for which both keys are valid, such as 1d."
+            raise BadInput("The overlap is longer than 90 days.", remedy, field="overlap")
         old, now = await self._own(namespace, key_id, by), self._env.now()
         ends = None if old.expires_at is None else now + (old.expires_at - old.created_at)
         new = self._make(old.name, replace(old.grant, made_by=by.key or None), ends, old.rate)
@@ -228,7 +230,7 @@ class ApiKeys:
         return await self._admit(("key", digest), stored, None)
 
     def recall(self, text: str) -> Principal | None:
-        """Return the principal of a recently checked key, for requests that are answered while the store is away.
+        """Return the principal of a recently checked key, for requests that are answered without the store.
 
         Each call extends the time for which the key is recalled. A key's own expiry is still respected.
         """
@@ -306,12 +308,12 @@ class ApiKeys:
     async def new_sign_in_code(self, principal: Principal = LOCAL) -> NewCode:
         """Create a code that signs one browser in, once, within ten minutes, with the rights of its maker.
 
-        The sign-in ends with the maker's key, also if a browser made the code. Raises Forbidden for users: all their
-        sign-ins must end when they are locked out, and a sign-in by a code would not.
+        The sign-in ends with the maker's key, also if a browser made the code. Raises Forbidden for users with their
+        own account, because all their sign-ins must end when they are locked out, and a sign-in by a code would not.
         """
         if principal.kind == "user":
             remedy = "Sign in on the other device with your name and password, or at your identity provider."
-            raise Forbidden("Sign-in links are made with keys, not by people.", remedy)
+            raise Forbidden("Sign-in links are made with keys, not by users with their own account.", remedy)
         maker = await self._store.read(lambda: keys.by_id(principal.key)) if principal.csrf else None
         code, now = new_code(), self._env.now()
         until = now + CODE_LIFE

@@ -1,4 +1,7 @@
-"""A server without the right master key grants no executions that need secrets. Servers that have the key do."""
+"""The check of the master key: a server without the right key grants no executions that need secrets.
+
+Other servers, which have the key, grant them.
+"""
 
 import structlog
 
@@ -33,12 +36,12 @@ class MasterKeyCheck:
         hints.listen(self._on_hint)
 
     def _on_hint(self, hint: Hint) -> None:
-        """Check at once after a change of jobs: a new job may be the first that needs a key."""
+        """Check at once after a change of jobs, because a new job may be the first that needs a key."""
         if hint.jobs:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Check once. A server that has every key that was ever used need not open any value."""
+        """Check once. If this server has every key that was ever used, no value need be opened for the check."""
         known = await self._store.read(sealing.known_keys)
         missing = known - self._sealer.names
         keyless = bool(missing) and (not self._sealer.can_seal or (await self._secrets.count_readable())[1] > 0)

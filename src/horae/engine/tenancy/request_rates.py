@@ -16,7 +16,7 @@ class RequestRates:
     """Counts requests by credential and refuses those that exceed the rate."""
 
     def __init__(self, env: Env, default: Rate | None = None) -> None:
-        """Set the rate of credentials that have none of their own."""
+        """`default` is the rate of credentials that have no rate of their own."""
         self._env, self._default = env, default
         self._paces: dict[str, Instant] = {}
         self.refused = 0
@@ -35,7 +35,8 @@ class RequestRates:
             self.refused += 1
             wait = max(1, -(-(rate.opens_at(pace) - now) // SECOND))
             remedy = f"Repeat it in {wait} s; an administrator can create a key with another `rate`."
-            raise TooOften(f"This credential may ask {rate} of each server, and did.", remedy, retryAfter=wait)
+            detail = f"This credential may send {rate} requests to each server, and has sent more."
+            raise TooOften(detail, remedy, retryAfter=wait)
         self._paces[allowed.of] = rate.after(pace, 1, now)
         if len(self._paces) > MOST:
             del self._paces[next(iter(self._paces))]  # the credential whose last request is the oldest

@@ -53,7 +53,9 @@ class SealedKinds:
         )  # fmt: skip
 
     async def rotate(self) -> RotationView:
-        """Seal every value of all namespaces with the first master key. Raises MasterKeyMissing for a lost key."""
+        """Seal every value of all namespaces with the first master key. Raises MasterKeyMissing when a value's key is
+        not among this server's keys.
+        """
         resealed = current = 0
         for kind in self._kinds:
             done, need_not = await kind.reseal()

@@ -75,7 +75,7 @@ class Secrets:
         return Page(items=[_show(secret) for secret in found[:most]], next_cursor=more)
 
     async def delete(self, namespace: int, name: str, *, force: bool = False) -> None:
-        """Delete a secret. Raises NotFound, and Conflict while something refers to it, unless it is forced."""
+        """Delete a secret. Raises NotFound, and Conflict while something refers to it, unless `force` is true."""
         users = [] if force else await self._users(namespace, name)
         if users:
             jobs = ", ".join(f'"{job}"' for job in users[:MOST_NAMED])
@@ -115,7 +115,10 @@ class Secrets:
         return opened, checked - opened
 
     async def _seal_anew(self, namespace: int, name: str, sealed: bytes) -> bool:
-        """Seal a secret anew, unless it was set meanwhile. Another server may set it with an old key: rotate again."""
+        """Seal a secret anew, unless it was set meanwhile.
+
+        Another server may have set it with an old key; the next rotation seals it anew.
+        """
         try:
             anew = self._sealer.reseal(sealed, _place(namespace, name))
         except MasterKeyMissing as error:

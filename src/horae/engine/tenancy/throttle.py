@@ -1,16 +1,19 @@
-"""Limits on guesses of credentials: a source must wait longer after each wrong one; all together have a slow pace."""
+"""Limits on wrong guesses of credentials, by source: waits that grow after each guess, and a slow rate of guesses."""
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address
 
 from horae.env import Env
 
 FORGOTTEN_AFTER = 900.0  # seconds without a wrong guess
-LONGEST = 900.0
+LONGEST = 900.0  # seconds: the longest wait
 MOST = 10_000  # keys in memory
 
 
 class Throttle:
-    """Doubles the wait after each wrong guess with a key, except for the first few. Each server counts for itself."""
+    """Doubles the wait after each wrong guess with a key, except for the first few.
+
+    A key names a source of guesses, such as a network, or their target. Each server counts for itself.
+    """
 
     def __init__(self, env: Env, free: int) -> None:
         self._env, self._free = env, free

@@ -63,7 +63,7 @@ def delete(namespace: int, name: str, if_match: int | None, now: Instant) -> Scr
     uses = yield from uses_of(namespace, name)
     if uses:
         users = ", ".join(map(_in_words, uses[:5])) + (f" and {len(uses) - 5} more" if len(uses) > 5 else "")
-        remedy = "Let them go by another calendar, or by none, first."
+        remedy = "Change them first, so that they use another calendar or none."
         raise Conflict(f'Calendar "{name}" is used by {users}.', remedy, usedBy=msgspec.to_builtins(uses))
     yield from moves.delete(namespace, name, now)
     return True

@@ -25,7 +25,7 @@ from horae.store.contract import Store
 from horae.store.triggers import calendars as moves
 from horae.store.triggers.calendars import StoredCalendar
 
-OVER = "It has been open for the last time: a trigger that goes by it does not fire again, unless days are added."
+OVER = "It has been open for the last time: a trigger that uses it does not fire again, unless days are added."
 AHEAD: Micros = 366 * DAY  # the default span of openings
 
 
@@ -108,7 +108,7 @@ class Calendars:
         start = self._env.now() if after is None else parse_instant(after, field="from")
         end = min(start + AHEAD, LATEST) if before is None else parse_instant(before, field="to")
         if end <= start:
-            raise BadInput("`to` is not after `from`.", "Nothing lies between them.", field="to")
+            raise BadInput("`to` is not after `from`.", "Give a later `to`.", field="to")
         start = start if cursor is None else read_cursor(cursor, int)
         stored = await self._stored(namespace, name, at)
         calendar = await self._calendar(namespace, stored)
@@ -129,7 +129,7 @@ class Calendars:
         return stored
 
     async def _calendar(self, namespace: int, stored: StoredCalendar) -> Calendar | HoraeError:
-        """Return a version with the present calendars that it refers to, or the error in it."""
+        """Return a version with the present calendars that it refers to, or the error if one of them cannot be read."""
         known = await self._store.read(lambda: moves.definitions(namespace))
         return _tried(stored.name, {**known, stored.name: stored.times})
 
@@ -161,7 +161,7 @@ class Calendars:
             remedy = "List its versions with GET /api/v1/calendars/{name}/versions."
             return NotFound(f'There was no calendar "{shown}" at {at}.', remedy, calendar=shown)
         if known:
-            return NotFound(f'Calendar "{shown}" was deleted.', "Its versions can be read still.", calendar=shown)
+            return NotFound(f'Calendar "{shown}" was deleted.', "Its versions can still be read.", calendar=shown)
         near = nearest(name, sorted(await self._store.read(lambda: moves.definitions(namespace))))
         remedy = f"Did you mean {in_quotes(near)}?" if near else "List them with `horae calendars list`."
         return NotFound(f'There is no calendar named "{shown}".', remedy, calendar=shown)

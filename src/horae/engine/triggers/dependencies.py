@@ -22,7 +22,7 @@ from horae.store.triggers.dependencies import dependency_reads as reads
 
 MOST_JOINS = 50
 MOST_CACHED = 10_000  # jobs with cached dependencies
-GONE = '"{}" is deleted: this job does not start by it any more. Restore it, or take it off the list.'
+GONE = '"{}" is deleted, so it does not start this job any more. Restore it, or remove it from the dependencies.'
 
 
 class RunDependencies(Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class RunDependencies(Struct, frozen=True, kw_only=True):
         elif wait:
             sentences.append("It depends on nothing, so it runs at once.")
         if self.dependents and propagate:
-            sentences.append(f"Its end is reported to {_listed(self.dependents)}, which may start by it.")
+            sentences.append(f"Its end is reported to {_listed(self.dependents)}, which may start then.")
         elif self.dependents:
             sentences.append(f"Its end starts nothing: it is not reported to {_listed(self.dependents)}.")
         return " ".join(sentences) or None
@@ -61,7 +61,7 @@ class Dependencies:
         hints.listen(self._on_hint)
 
     def _on_hint(self, hint: Hint) -> None:
-        """Drop the cache after a change of any job: every job may depend on it."""
+        """Drop the cache after a change of any job, because every other job may depend on it."""
         if hint.jobs:
             self._known = {}
 

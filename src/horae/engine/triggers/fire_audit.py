@@ -19,8 +19,8 @@ from horae.store.triggers import audit_fires as moves
 class FireFindingView(View, frozen=True, kw_only=True):
     """An inconsistency in the ledger.
 
-    Fires that no row covers (uncovered) or that two rows cover (doubled), a row without a fire (invented), or a trigger
-    whose fires cannot be computed (undecidable).
+    It is about fires that no row covers (uncovered) or that two rows cover (doubled), a row without a fire (invented),
+    or a trigger whose fires cannot be computed (undecidable).
     """
 
     kind: moves.Kind
@@ -29,7 +29,7 @@ class FireFindingView(View, frozen=True, kw_only=True):
     first: Time
     last: Time
     fires: int
-    instants: Annotated[list[Time], Meta(description="The first of these fires; at most 100 are named in all.")]
+    instants: Annotated[list[Time], Meta(description="The first of these fires; all findings list at most 100.")]
     detail: str | None = None
 
 
@@ -40,17 +40,20 @@ class FiresAudit(View, frozen=True, kw_only=True):
     job_name: str
     since: Time = field(name="from")
     until: Time = field(name="to")
-    known_from: Annotated[Time, Meta(description="From when on the ledger is whole; nothing is said of before.")] | None
+    known_from: (
+        Annotated[Time, Meta(description="The ledger is complete from this instant on; earlier fires are not checked.")]
+        | None
+    )
     fires: Annotated[int, Meta(description="Nominal fires that are accounted for.")]
     rows: int
-    versions: Annotated[int, Meta(description="Versions of triggers that were looked at.")]
+    versions: Annotated[int, Meta(description="Versions of triggers that were checked.")]
     dispositions: Mapping[str, int]
     undecided: Annotated[
-        int, Meta(description="Fires whose time has come and that wait: their trigger is paused, or late.")
+        int, Meta(description="Due fires that are not decided yet, because their trigger is paused or late.")
     ]
     findings: list[FireFindingView]
-    unnamed: Annotated[int, Meta(description="Fires of findings beyond the instants that are named.")]
-    tzdata: Annotated[str, Meta(description="The zones' rules that the fires were computed with.")]
+    unnamed: Annotated[int, Meta(description="Fires of findings whose instants are not listed.")]
+    tzdata: Annotated[str, Meta(description="The version of the time zone rules by which the fires were computed.")]
     notes: list[str]
 
 
@@ -75,12 +78,12 @@ class FireAuditor:
         notes = []
         if report.known_from > first:
             notes.append(
-                f"The ledger knows from {format_instant(report.known_from)}; what lies before is not looked at."
+                f"The ledger is complete from {format_instant(report.known_from)} on; earlier fires are not checked."
             )
         for version, changed_at in report.zones:
             notes.append(
-                f"Until {format_instant(changed_at)} zones went by tzdata {version}: where its rules were others, what"
-                " was decided then may show as invented and uncovered."
+                f"Until {format_instant(changed_at)} fires were computed by tzdata {version}: where its rules differ"
+                " from the present ones, fires that were decided then may appear as invented and uncovered."
             )
         if not report.triggers and not report.findings:
             notes.append("The job has no trigger that fires at instants.")

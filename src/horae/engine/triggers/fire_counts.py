@@ -27,7 +27,7 @@ MOST_DAYS = {"day": 62, "hour": 8, "minute": 1}
 STEPS = {"hour": HOUR * SECOND, "minute": 60 * SECOND}
 MOST_FATES = 50_000  # rows of the ledger that are counted
 SLOTS = {"day": 900 * SECOND, "hour": 900 * SECOND, "minute": 60 * SECOND}  # every zone's hours begin at a multiple
-SECONDS = 1.0  # for counting coming fires
+SECONDS = 1.0  # the longest time for counting coming fires
 MISSED = ("skipped-misfire", "coalesced")
 RAN = ("fired", "backfilled")
 
@@ -63,7 +63,7 @@ class FireCounts:
         first = today if since is None else a_day(zone, since, "from")
         last = first if until is None else a_day(zone, until, "to")
         if not 0 <= (last - first).days < MOST_DAYS[by]:
-            detail = f"From {first} to {last} are not 1 to {MOST_DAYS[by]} days."
+            detail = f"{first} to {last} is not a window of 1 to {MOST_DAYS[by]} days."
             remedy = "Give a shorter window, or count by " + ("hour." if by == "day" else "day.")
             raise BadInput(detail, remedy, field="to")
         job_id = None if job is None else (await find_job(self._store, namespace, job)).job.id
@@ -97,7 +97,7 @@ class FireCounts:
         if by == "minute":
             return  # ended executions are counted by the hour only
         if self._ended is None:
-            notes.append("How executions ended is not counted: statistics are switched off.")
+            notes.append("Ends of executions are not counted, because statistics are switched off.")
             return
         for at, ended in (await self._ended(self._store, namespace, job, begin, now)).items():
             table.add(at, "success", ended.success)
@@ -110,7 +110,7 @@ class FireCounts:
         for at, number, more in ahead.spans:
             table.add(at, "planned", number, more)
         if ahead.cut is not None:
-            notes.append(f"From {format_instant(ahead.cut)} on there may be more to come than was counted.")
+            notes.append(f"From {format_instant(ahead.cut)} on there may be more coming fires than were counted.")
 
 
 def _is_any(item: FireCountView) -> bool:
@@ -118,7 +118,7 @@ def _is_any(item: FireCountView) -> bool:
 
 
 def _fate(disposition: str) -> str | None:
-    """Return the kind of a fire in a calendar. A moved fire runs at another instant and is counted there."""
+    """Return the count to which a fire is added. A moved fire runs at another instant and is counted there only."""
     if disposition == "moved":
         return None
     return "fired" if disposition in RAN else "missed" if disposition in MISSED else "skipped"

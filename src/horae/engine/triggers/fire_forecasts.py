@@ -1,7 +1,7 @@
 """Forecasts: the numbers of coming fires by spans of time, counted in the background for namespaces that users look at.
 
-Timers are counted in the order of their next fire, for a limited time. Uncounted timers fire later than the counted
-ones, so only the spans from there on may have more fires.
+Timers are counted in the order of their next fire, for a limited time. The timers that are left then fire later, so
+only the spans from the next fire of the first of them on may have more fires than were counted.
 """
 
 from collections import Counter
@@ -25,9 +25,11 @@ from horae.store.contract import Store
 from horae.store.triggers import calendars, fire_reads
 from horae.store.triggers.triggers import Timer
 
-STEP, SLOTS = 1800, 24
-BATCH = 500
-AT_FIRST, AT_LEAST, AT_MOST = 0.04, 60.0, 2.0  # seconds: of a count in a request; between counts; of a count
+STEP, SLOTS = 1800, 24  # seconds in a span, and spans in a forecast
+BATCH = 500  # timers read by one statement
+AT_FIRST = 0.04  # the longest time for a count during a request, in seconds
+AT_LEAST = 60.0  # the least time between two counts of a namespace, in seconds
+AT_MOST = 2.0  # the longest time for a count in the background, in seconds
 IN_A_ROW = 0.005  # seconds of counting before the event loop gets its turn
 SHARE = 50  # counting takes at most 1/50 of the time
 WATCHED = 600.0  # seconds for which a namespace is counted after a request
@@ -52,8 +54,8 @@ class FireForecast(Struct, frozen=True):
 
 class _Watched(Struct):
     ahead: FireForecast
-    asked: float
-    due: float
+    asked: float  # monotonic time of the last request
+    due: float  # monotonic time of the next count
 
 
 class FireForecasts:
@@ -72,7 +74,7 @@ class FireForecasts:
     async def of(self, namespace: int) -> FireForecast:
         """Return the fires by half hours from the present one on.
 
-        The first request of many fires gets an approximation.
+        If there are many timers, the first request gets an incomplete count (see `FireForecast.cut`).
         """
         now = self._env.clock.monotonic()
         known = self._watched.get(namespace)
@@ -185,5 +187,5 @@ async def _count_timer(
         timetable = None if calendar is None else timetable_of(timer, calendar, edges[-1])
     try:
         return count_future_fires(timer.trigger, timer.rules, timer.decided_through, timer.fired, edges, timetable)
-    except HoraeError:  # it cannot be decided; the trigger's own view shows the error
+    except HoraeError:  # its fires cannot be computed; the trigger's own view shows the error
         return [0] * (len(edges) - 1)

@@ -1,4 +1,4 @@
-"""Joins: waiting executions are skipped when a required job fails, and end when they have waited for too long."""
+"""Incomplete joins: waiting executions are skipped when a required job fails, or end when they waited for too long."""
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
@@ -10,10 +10,11 @@ from horae.env import Env, Instant
 from horae.store.contract import Store
 
 
-class Joiner:
-    """Handles due joins.
+class JoinChecker:
+    """Checks joins whose `wake_at` has come: a required job failed, or the execution has waited too long.
 
-    A completed join starts its dependent elsewhere; this service handles joins that stay incomplete.
+    When the last required job ends, the transaction of that end starts the dependent execution. So this service handles
+    only joins that stay incomplete.
     """
 
     name = "joiner"
@@ -39,7 +40,7 @@ class Joiner:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Check one batch; a full batch asks to be called again at once."""
+        """Check one batch of joins; return the wait before the next call: 0 if the batch was full."""
         if not self._clock.trusted:
             return CHECK_EVERY
         asked_at = self._env.now()

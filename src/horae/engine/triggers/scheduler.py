@@ -65,10 +65,10 @@ class Scheduler:
         self._clock = clock
         self._is_inline = not store.driver.is_shared
         self._pace = BatchSize(settings.fire_batch, INLINE if self._is_inline else APART)
-        self._next: Instant | None = None
-        self._low: Mark = FIRST
-        self._scan_at = 0.0
-        self._behind = False
+        self._next: Instant | None = None  # when the next known timer is due
+        self._low: Mark = FIRST  # timers that were due before this mark have been decided
+        self._scan_at = 0.0  # monotonic time of the next search through all due timers
+        self._behind = False  # whether more timers were due than the last step decided
         self.fired = 0
         self._counters, self._topics = counters, topics
         self.alarm = Alarm()
@@ -83,7 +83,7 @@ class Scheduler:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Decide due timers. If more are due, ask to be called again at once."""
+        """Decide due timers; return the wait before the next call: 0 if more are due."""
         if not self._clock.trusted:
             return CHECK_EVERY
         asked_at, low = self._env.now(), self._from()
@@ -101,8 +101,8 @@ class Scheduler:
     async def _fire(self, low: Mark) -> tuple[int, Mark | None]:
         """Decide due timers; return their number, and the mark from which on more may be due.
 
-        While the scheduler is behind, two batches run concurrently: one is computed while the store writes the other. A
-        store in this process would gain nothing from that.
+        While the scheduler is behind, two batches run concurrently, so that one is computed while the store writes the
+        other. With a store in this process that would gain nothing.
         """
         if not self._behind or self._is_inline:
             return await self._run_down(low, 1)
@@ -143,7 +143,7 @@ class Scheduler:
             self._topics.blocked(None)
 
     async def _pause_costly(self, troubles: Sequence[Trouble]) -> None:
-        """Pause jobs with expressions that take too much work: every fire would take it again."""
+        """Pause jobs with expressions that take too much work, because every fire would repeat that work."""
         for job, reason in {trouble.job: trouble.reason for trouble in troubles if trouble.costly}.items():
             namespace = await self._store.change(lambda now: streaks.pause_for(job, reason, now))  # noqa: B023
             if namespace is not None:
@@ -152,7 +152,10 @@ class Scheduler:
                 self._hints.send(Hint(jobs=[job], events=[event]))
 
     def _from(self) -> Mark:
-        """Return the mark below which nothing is left. Once a second everything is checked."""
+        """Return the mark from which due timers are searched, because earlier ones have been decided.
+
+        Once a second, all due timers are searched.
+        """
         now = self._env.clock.monotonic()
         if now < self._scan_at:
             return self._low

@@ -16,7 +16,7 @@ from horae.store.triggers import streaks
 
 INTERVAL = 30.0  # seconds between checks for failures that this server did not see
 MINUTE = 60_000_000
-BACK = 3  # minutes that such a check goes back
+BACK = 3  # minutes of failures that such a check covers
 log = structlog.get_logger("horae.engine")
 
 

@@ -53,8 +53,10 @@ def _check(when: NamedTrigger, known: dict[str, Times], now: Instant) -> None:
 
 def _check_opens(calendar: Calendar, field: str, now: Instant) -> None:
     if not calendar.is_open(now) and calendar.next_open(now) is None:
-        remedy = "Choose another calendar, or add days to come to this one."
-        raise BadInput(f'"{calendar.name}" is never open again, so no event would fire this.', remedy, field=field)
+        remedy = "Choose another calendar, or add future days to this one."
+        raise BadInput(
+            f'"{calendar.name}" is never open again, so no event would fire the trigger.', remedy, field=field
+        )
 
 
 def calendar_of(rules: Rules, known: dict[str, Times]) -> Calendar:
@@ -63,7 +65,7 @@ def calendar_of(rules: Rules, known: dict[str, Times]) -> Calendar:
 
 
 def is_met_between_fires(spec: Spec) -> bool:
-    """Return whether a job has timers that are also due for fires that do not run."""
+    """Return whether a job has timers that are also due for fires that do not run, such as those a calendar skips."""
     definitions = (spec.schedule, *spec.triggers)
     return any(isinstance(definition, dict) and not _BETWEEN.isdisjoint(definition) for definition in definitions)
 
@@ -71,8 +73,8 @@ def is_met_between_fires(spec: Spec) -> bool:
 async def next_runs(store: Store, namespace: int, timers: Iterable[Timer]) -> dict[UUID, Instant | None]:
     """Return the next run of each timer, by calendars as they are now.
 
-    A timer with calendars is also due for fires that do not run, and a cron timer for fires that a clock change skips.
-    If this cannot be computed, the stored due time is returned.
+    It may be later than the stored due time, because a timer with calendars is also due for fires that do not run, and
+    a cron timer for fires that a clock change skips. If the next run cannot be computed, return the stored due time.
     """
     found = {timer.id: _fires_next(timer) for timer in timers}
     by_calendar = [timer for timer in timers if timer.rules.calendars and timer.next_fire_at is not None]
@@ -86,7 +88,7 @@ async def next_runs(store: Store, namespace: int, timers: Iterable[Timer]) -> di
 def _fires_next(timer: Timer) -> Instant | None:
     """Return when a timer is due.
 
-    If it is due only to record a skipped fire of a clock change, return the fire after that.
+    If it is due only to record a fire that a clock change skips, return the fire after that.
     """
     at, offset = timer.next_fire_at, timer.rules.offset
     try:

@@ -18,7 +18,7 @@ from horae.model.triggers.decisions.values import Once, Timed, begin, next_fire,
 
 
 def refuse_the_past(when: NamedTrigger, now: Instant) -> None:
-    """Refuse a trigger that would never fire. An unchanged trigger of a job may have passed."""
+    """Refuse a new or changed trigger that would never fire. Callers leave out unchanged ones, which may have passed."""
     field = field_of(when)
     if isinstance(when.trigger, Once) and when.trigger.at < now - GRACE:
         remedy = "Give a later instant, or leave the schedule out and trigger the job."
@@ -36,7 +36,7 @@ def refuse_the_past(when: NamedTrigger, now: Instant) -> None:
 
 
 def check_params(when: NamedTrigger, spec: Spec, now: Instant) -> None:
-    """Refuse params that do not fit the job's schema. Templates are filled as at a fire."""
+    """Refuse params that do not fit the job's schema. Their templates are filled in as for the next fire."""
     if not isinstance(when.trigger, Timed) or (not when.params and spec.schema is None and not is_keyed(spec)):
         return
     field = f"{field_of(when)}.params"
@@ -45,7 +45,7 @@ def check_params(when: NamedTrigger, spec: Spec, now: Instant) -> None:
     try:
         item = fill_fire_params(when.params, scope)
     except TemplateError as error:
-        remedy = "Templates of a trigger speak of fire, interval and params."
+        remedy = "Templates of a trigger can refer to fire, interval and params."
         raise BadInput(f"{field} cannot be filled: {error}.", remedy, field=field) from None
     check_fits(item, spec, field)
     _refuse_costly_keys(spec, item)

@@ -134,7 +134,7 @@ class Triggers:
     ) -> TriggerView:
         """Change the fields in the patch.
 
-        Null resets a field to its default; a field of another kind changes the kind.
+        Null resets a field to its default. A field of another kind of triggers changes the trigger to that kind.
         """
         given = an_object(patch, "body", 'Send what changes, such as {"cron": "0 3 * * *"}.')
 
@@ -188,8 +188,8 @@ class Triggers:
                 lambda: show_preview(given, after, count, namespace_name, by=lambda rules: calendar_of(rules, known))
             )
         if given:
-            remedy = "Leave the others out: what the trigger says is shown."
-            raise BadInput(f"job names a trigger: {next(iter(given))} has no place.", remedy, field="job")
+            detail = f"With job, an existing trigger is shown, so {next(iter(given))} cannot be given."
+            raise BadInput(detail, "Leave one of them out.", field="job")
         _, shown = await self._find(namespace, str(ref), str(name))
         known = await self._store.read(lambda: calendars.definitions(namespace))
         timer = shown.timer

@@ -22,7 +22,10 @@ CANCELLED = "a newer fire of its trigger took its place"
 
 
 class Turns:
-    """Passes turns on. It checks every second, and at once when an execution of a job with waiting turns ends."""
+    """Gives turns to the next executions.
+
+    It checks every second, and at once when an execution ends whose job has executions that wait for a turn.
+    """
 
     name = "turns"
 
@@ -37,7 +40,7 @@ class Turns:
     ) -> None:
         self._outcomes = outcomes
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
-        self._jobs: set[UUID] = set()
+        self._jobs: set[UUID] = set()  # jobs with executions that wait for a turn
         self._asked: dict[str, UUID] = {}  # by key, the holder that was asked to stop
         self._forget_at, self._forgotten = 0.0, ""
         self.alarm = Alarm()

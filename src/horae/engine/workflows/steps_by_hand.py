@@ -48,7 +48,7 @@ class StepsByHand:
     async def answer(
         self, principal: Principal, ref: str | UUID, step: str | None, comment: str, *, agreed: bool
     ) -> ExecutionView:
-        """Approve or reject a step that waits for it."""
+        """Approve or reject a step that waits for an approval."""
         if len(comment) > MOST_COMMENT:
             raise TooLarge(f"The comment has {len(comment)} characters.", f"{MOST_COMMENT} are allowed.")
         execution = (await self._executions.find(principal.namespace, ref)).execution.id
@@ -94,13 +94,14 @@ def _refuse(execution: UUID, decision: ManualResult) -> None:
     names = ", ".join(decision.steps)
     if decision.verdict == "unknown":
         remedy = f"`horae explain {execution}` shows what it waits for."
-        raise Conflict(f"Execution {execution} belongs to no workflow, or has not begun.", remedy)
+        raise Conflict(f"Execution {execution} is not a workflow, or has not begun.", remedy)
     if decision.verdict == "ended":
         raise Conflict(f"The workflow {execution} has ended.", "Run it again with `horae executions rerun`.")
     if decision.verdict == "several":
         raise BadInput(f"Several steps wait for an answer: {names}.", "Name one of them.", field="step")
     if decision.verdict == "forbidden":
-        raise Forbidden("This credential may not answer that.", f"It waits for a user with one of the roles {names}.")
+        remedy = f"The step waits for a user with one of the roles {names}."
+        raise Forbidden("This credential may not answer for this step.", remedy)
     if decision.verdict == "final":
         raise Conflict(f'Step "{names}" has ended.', f"`horae executions graph {execution}` shows how.")
     if decision.verdict == "idle":
@@ -108,7 +109,7 @@ def _refuse(execution: UUID, decision: ManualResult) -> None:
         raise Conflict(f"{subject} waits for no answer.", f"`horae executions graph {execution}` shows what goes on.")
     if decision.verdict == "early":
         raise Conflict(
-            f'It is not time for the step "{names}" yet.', "Its turn comes when the steps before have ended."
+            f'It is too early for the step "{names}".', "Its turn comes when the steps before it have ended."
         )
     if decision.verdict == "nothing":
         remedy = f"`horae executions graph {execution}` shows its steps."

@@ -15,7 +15,7 @@ from horae.store.workflows import reads as flow_reads
 
 
 class WorkflowGraphs:
-    """Shows and pauses workflows, running or ended within their retention."""
+    """Shows workflows, also ended ones until they are deleted, and pauses and resumes running ones."""
 
     def __init__(self, env: Env, store: Store, executions: Executions) -> None:
         self._env, self._store, self._executions = env, store, executions
@@ -32,7 +32,7 @@ class WorkflowGraphs:
         )  # fmt: skip
 
     async def pause(self, namespace: int, ref: str | UUID) -> ExecutionView:
-        """Let no step start until it is resumed. Running steps go on."""
+        """Let no step start until the workflow is resumed. Running steps go on."""
         return await self._change(namespace, ref, pause=True)
 
     async def resume(self, namespace: int, ref: str | UUID) -> ExecutionView:
@@ -53,10 +53,10 @@ class WorkflowGraphs:
 def _no_workflow(ref: UUID, ended: bool) -> Conflict:
     if ended:
         return Conflict(
-            f"Execution {ref} belongs to no workflow, or has ended.",
+            f"Execution {ref} is not a workflow, or has ended.",
             f"`horae executions show {ref}` shows its result; a workflow runs again with `horae executions rerun`.",
         )
     return Conflict(
-        f"Execution {ref} belongs to no workflow, or has not begun.",
+        f"Execution {ref} is not a workflow, or has not begun.",
         f"`horae explain {ref}` shows what it waits for.",
     )

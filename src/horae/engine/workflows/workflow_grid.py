@@ -19,7 +19,7 @@ from horae.store.executions.reads.execution_lists import END, Chosen, ExecutionF
 from horae.store.executions.reads.item_parts import MOST_BYTES
 from horae.store.workflows import reads as flow_reads
 
-MOST_CELLS = 20_000
+MOST_CELLS = 20_000  # executions times steps in one page
 GridOrder = Literal["run", "interval"]
 
 
@@ -32,7 +32,7 @@ class WorkflowGrid:
     async def page(
         self, namespace: int, ref: str, *, limit: int = 50, cursor: str | None = None, by: GridOrder = "run"
     ) -> GridView:
-        """Return a page of the newest executions. For a workflow with very many steps it is shorter than requested.
+        """Return a page of executions, newest first. For a workflow with very many steps it is shorter than requested.
 
         With `by="interval"`, the executions of the page are ordered by the start of their data interval, or else by
         their due time. Of executions with the same data interval the newest is first.

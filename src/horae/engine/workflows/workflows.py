@@ -76,7 +76,7 @@ class WorkflowOpener:
     async def step(self) -> Wait:
         """Start one batch of each namespace, sized by its weight.
 
-        Ask to be called again at once while more are queued.
+        Return the wait before the next call: 0 while more are queued.
         """
         own_lanes = self.lanes
         waiting: dict[int, list[LaneState]] = {}
@@ -152,14 +152,14 @@ class WorkflowAdvancer:
         topics.opened.subscribe(self.name, lambda _: self.wake())
 
     def wake(self) -> None:
-        """Check for due workflows at once: some were started."""
+        """Check for due workflows at once, because some were started."""
         self._idle = False
         self.alarm.ring()
 
     def _on_hint(self, hint: Hint) -> None:
         """Wake for an earlier timer.
 
-        While no workflow runs, ignore timers: a new workflow is announced by its step events.
+        While no workflow runs, ignore timers, because a new workflow is announced by its step events.
         """
         if self._idle and not any(event.kind == "step" for event in hint.events):
             return
@@ -168,7 +168,7 @@ class WorkflowAdvancer:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Advance one batch; a full batch asks to be called again at once."""
+        """Advance one batch of due workflows, and cancel the steps of stopped ones; return the wait before the next call."""
         if not self._clock.trusted:
             return CHECK_EVERY
         asked_at = self._env.now()
