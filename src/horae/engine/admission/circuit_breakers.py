@@ -69,7 +69,7 @@ class CircuitBreakers:
     async def open(
         self, namespace: int, ref: str, *, by: str, key: str | None = None, reason: str = "", length: object = None
     ) -> CircuitView:
-        """Open a circuit by hand, so that nothing starts until the circuit is reset or `length` (a duration) is over."""
+        """Open a circuit by hand, so that nothing starts until it is reset or `length` (a duration) is over."""
         span = None if length is None else parse_duration(length, field="for")  # type: ignore[arg-type]
         until = None if span is None else self._env.now() + span
         return await self._force(namespace, ref, key, CircuitChange("open", _reason(reason), until), by)

@@ -41,7 +41,7 @@ class ExecutionSealer:
         return self._open(item, b"params" + job.bytes)
 
     def open_for_worker(self, job: UUID, items: Sequence[bytes]) -> tuple[list[bytes], str]:
-        """Return params for a worker, and an empty text. If they cannot be opened, return empty params and the reason."""
+        """Return params for a worker, and the reason if they cannot be opened: then they are empty objects."""
         try:
             return [self.open_params(job, item) for item in items], ""
         except HoraeError as error:

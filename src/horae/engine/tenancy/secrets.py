@@ -183,7 +183,7 @@ async def _none(store: Store, namespace: int, name: str) -> NotFound:
 def check_value(value: str) -> str:
     """Refuse values that cannot be masked in logs or passed to a program. Never show any part of a value."""
     if len(value.strip()) < LEAST:
-        remedy = f"Use at least {LEAST} characters: shorter ones would be found, and covered, everywhere."
+        remedy = f"Use at least {LEAST} characters: a shorter value would be masked wherever it occurs by chance."
         raise BadInput("The value is too short to be kept out of logs.", remedy, field="value")
     if len(value) > MOST_VALUE:
         raise BadInput("The value is too long.", f"At most {MOST_VALUE} characters are allowed.", field="value")

@@ -18,7 +18,7 @@ from horae.model.triggers.decisions.values import Once, Timed, begin, next_fire,
 
 
 def refuse_the_past(when: NamedTrigger, now: Instant) -> None:
-    """Refuse a new or changed trigger that would never fire. Callers leave out unchanged ones, which may have passed."""
+    """Refuse a new or changed trigger that would never fire. Callers leave out unchanged ones."""
     field = field_of(when)
     if isinstance(when.trigger, Once) and when.trigger.at < now - GRACE:
         remedy = "Give a later instant, or leave the schedule out and trigger the job."

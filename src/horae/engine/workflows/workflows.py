@@ -168,7 +168,7 @@ class WorkflowAdvancer:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Advance one batch of due workflows, and cancel the steps of stopped ones; return the wait before the next call."""
+        """Advance a batch of due workflows, and cancel steps of stopped ones; return the wait before the next call."""
         if not self._clock.trusted:
             return CHECK_EVERY
         asked_at = self._env.now()
