@@ -64,8 +64,7 @@ class LocalDirectory:
         self.keyless = False  # this server lacks a master key and grants no executions that need it
         self.has_sealed_jobs = False  # some job has sealed params and results
         self.held: Mapping[int, str] = {}  # held queues, with the end of their hold in words
-        # Jobs, or jobs with a key, whose circuit is open; with its end in words.
-        self.open_circuits: Mapping[UUID | tuple[UUID, str], str] = {}
+        self.open_circuits: Mapping[UUID | tuple[UUID, str], str] = {}  # job, or job and key -> its end in words
         self.version = 0  # grows when lanes or holds change, so that the lanes of sessions are computed anew
         self._revisions = (0, 0, 0)  # of queues and namespaces at the last load
         self.expectations = Expectations(env, store)
@@ -180,10 +179,10 @@ class LocalDirectory:
         return dict([*self.held.items(), *self.open_circuits.items()])
 
     def lanes_for(self, session: Session) -> frozenset[int]:
-        """Return the lanes that a session may take from.
+        """Return the lanes that a session may take from: of its namespace and queues, not held, with needs it meets.
 
-        They belong to its namespace and queues, are not held, and have needs that the session meets. A session that is
-        reserved for a lane takes from that lane only. A server without the master key leaves out lanes that need it.
+        A session that is reserved for a lane gets only that lane. A server without the master key leaves out lanes that
+        need it.
         """
         if session.id in self.lane_needs.reserved:  # gate: reserved
             return frozenset({self.lane_needs.reserved[session.id]})
@@ -206,14 +205,10 @@ class LocalDirectory:
 
     def weight(self, namespace: int) -> float:
         """Return the weight of a namespace in the shares of server resources."""
-        known = self.namespaces.get(namespace)
-        return 1.0 if known is None else known.weight
+        return known.weight if (known := self.namespaces.get(namespace)) is not None else 1.0
 
     def unknown_lanes(self) -> list[int]:
-        """Return occupied lanes that are not in the directory.
-
-        They are new, or were deleted while an execution entered them.
-        """
+        """Return occupied lanes that the directory lacks: new ones, or ones deleted while an execution entered them."""
         return [lane for lane in self._occupied if lane not in self.lanes]
 
     def lane_of_share(self, base: int, share: str) -> int | None:
@@ -276,10 +271,7 @@ class LocalDirectory:
         return lane in self.lanes and self.lanes[lane].queue in self.held
 
     def lane_states(self, room: int = MANY) -> list[LaneState]:
-        """Return the occupied lanes, lowest rank first.
-
-        Of fair queues, return only the lanes whose shares are next when a claim takes `room` executions.
-        """
+        """Return the occupied lanes by rank; of fair queues, only those next for a claim of `room` executions."""
         if self.preferences:
             self.preferences.note_waiting({self.lanes[lane].queue for lane in self._occupied if lane in self.lanes})
         if not self.fair:
@@ -304,10 +296,7 @@ class LocalDirectory:
         )  # fmt: skip
 
     def states_of_new(self, lanes: Mapping[int, int]) -> list[LaneState]:
-        """Return the states of lanes that executions are just entering, before any hint about them.
-
-        `lanes` has their lowest ranks. Lanes of fair queues are left out.
-        """
+        """Return the states of lanes that executions are entering, given their lowest ranks; none of fair queues."""
         known = {lane: low for lane, low in lanes.items() if lane in self.lanes}
         plain = {
             lane: low for lane, low in known.items() if not isinstance(self.policy(self.lanes[lane].queue), FairPolicy)
@@ -318,21 +307,14 @@ class LocalDirectory:
         return self.estimates.time(lane, self.lanes[lane].queue if lane in self.lanes else None)
 
     def marks(self) -> dict[int, int]:
-        """Return how many hints about each lane arrived, and how often room was freed.
-
-        Take these marks before a claim and pass them back as `before` after the claim, so that changes that arrived
-        meanwhile are not overwritten.
-        """
+        """Return the number of hints about each lane. After a claim, pass it as `before` to keep later changes."""
         return {**self._moved, FREES: self.full.freed_count}
 
     def _limits_of(self, lane: int) -> tuple[str, ...]:
         return self.full.limits_of(self.lanes[lane]) if self.full.limits and lane in self.lanes else ()
 
     def mark_full(self, lanes: Mapping[int, Instant | None], before: dict[int, int]) -> None:
-        """Mark lanes full after a claim found no room under their limits, unless room was freed during the claim.
-
-        `lanes` has the time at which a rate allows the next start. The lanes are tried again when room is freed.
-        """
+        """Mark lanes as full, with the time when a rate has room, unless room was freed since `before` (the claim)."""
         if before.get(FREES) != self.full.freed_count:
             return
         for lane, opens_at in lanes.items():
@@ -342,10 +324,9 @@ class LocalDirectory:
             self.alarm.ring()
 
     def learn_from_claim(self, lanes: dict[int, int | None], before: dict[int, int]) -> dict[int, int]:
-        """Update the occupied lanes after a claim; return the lanes that still have executions.
+        """Update lanes after a claim, except those with a hint since `before`; return lanes that still have executions.
 
-        `lanes` has the lowest rank that the claim left in each lane, or None for an emptied lane. A lane with a hint
-        since `before` is not changed.
+        `lanes` has the lowest rank that the claim left in each lane, or None for an emptied lane.
         """
         left = {}
         for lane, low in lanes.items():
@@ -383,8 +364,7 @@ class LocalDirectory:
     # Ranks
 
     def policy(self, queue: int) -> Policy:
-        known = self.queues.get(queue)
-        return known.policy if known else PRIORITY
+        return known.policy if (known := self.queues.get(queue)) else PRIORITY
 
     # Jobs
 
@@ -393,10 +373,7 @@ class LocalDirectory:
         return self._jobs.get((namespace, ref))
 
     async def job(self, namespace: int, ref: str) -> StoredJob:
-        """Return a job by name or id.
-
-        It is cached until a hint announces its change, or until a submission finds that another version is current.
-        """
+        """Return a job by name or id. It is cached until a hint, or until a submission finds that it has changed."""
         known = self.cached_job(namespace, ref)
         if known is not None:
             return known
