@@ -59,11 +59,11 @@ class Store:
     def __init__(self, driver: Driver, env: Env) -> None:
         self.driver = driver
         self.env = env
-        self.bounds: QuotaBounds = UNBOUNDED  # room under quotas, as last read by this server
+        self.bounds: QuotaBounds = UNBOUNDED  # the room that quotas leave, as last read by this server
         self.timings = Timings()
         self._kin = ChildCache()
-        self.created: Topic[Sequence[Parcel]] = Topic("made")  # executions were stored for the first time
-        self.started: Topic[Consequences] = Topic("started")  # a cancellation let other executions go on
+        self.created: Topic[Sequence[Parcel]] = Topic("made")  # parcels of new executions that were stored
+        self.started: Topic[Consequences] = Topic("started")  # executions that started because another was cancelled
 
     @timed
     async def write(self, make: ScriptFactory[T]) -> T:
@@ -72,7 +72,7 @@ class Store:
 
     @timed
     async def write_slowly(self, make: ScriptFactory[T]) -> T:
-        """Run a script that changes many rows in one transaction, planned by the tables' sizes, without a timeout."""
+        """Run a script that changes many rows in one transaction, with plans for large tables and a longer timeout."""
         return await self.driver.write(make, hot=False)
 
     @timed
@@ -92,7 +92,7 @@ class Store:
 
     @timed
     async def look_up(self, make: ScriptFactory[T]) -> T:
-        """Run a frequent read-only script, which is planned once, by index, however the tables grow."""
+        """Run a frequent read-only script, with cached plans that always use indexes, however the tables grow."""
         return await self.driver.read(make, hot=True)
 
     @timed
@@ -103,10 +103,10 @@ class Store:
         paused: Paused = frozenset(),
         bounds: QuotaBounds | None = None,
     ) -> SubmitResult:
-        """Accept executions: on disk when this returns, each id on exactly one shelf.
+        """Accept executions: they are on disk when this returns, each id on exactly one shelf.
 
-        Due items go to the takers, which are waiting exchanges, if their numbers are free and their sessions are not
-        locked.
+        Due items are granted to `takers`, which are waiting exchanges, if their numbers are free and their sessions are
+        not locked. `paused` are the paused jobs.
 
         Raises JobMoved when a job has another version than the resolved one, TwinRequests when two requests share an
         idempotency key, and OverQuota when `bounds`, or this server's own bounds, leave no room. Then nothing is
@@ -134,7 +134,7 @@ class Store:
         return await self.driver.write(lambda: submits.submit(submissions, self.env.new_id, now, limits))
 
     async def parcels(self, ids: Sequence[UUID]) -> list[Parcel]:
-        """Return parcels by id; they never change."""
+        """Return parcels by id; a parcel never changes after its executions have been granted."""
         return await self.driver.read(lambda: read_parcels(ids))
 
     @timed
@@ -150,13 +150,13 @@ class Store:
     ) -> exchanges.ExchangeResult:
         """Settle outcomes, and claim for exchanges whose number is next.
 
-        A report moves only items in running slices of its session and attempt. No item is given to two sessions. Each
-        claim starts a new attempt. A session that is not live changes nothing and gets nothing.
+        A report moves only items in running slices of its session and attempt. No item is granted to two sessions. Each
+        claim starts a new attempt. A session that has ended changes nothing and gets nothing.
 
-        The joins of dependents are advanced in the same transaction. Each dependent is started once, when its last
-        upstream has ended. Workflows of ended steps advance in the same transaction, too. The steps that follow are
-        started, and may be granted at once, from the lanes that `arising` returns. `parked` exchanges of these sessions
-        take part in the claim; the number of each that gets something is taken.
+        The joins of dependents advance in the same transaction. Each dependent is started once, when its last upstream
+        has ended. Workflows of ended steps advance in the same transaction, too. The next steps are started, and may be
+        granted at once, from the lanes that `arising` returns. `parked` exchanges (waiting ones) of these sessions take
+        part in the claim; the numbers of those that are granted something become taken.
         """
         now, chance = self.env.now(), rng or self.env.rng
         new_id, kin = self.env.new_id, self._kin
@@ -168,7 +168,7 @@ class Store:
     async def look(self, incoming: Sequence[exchanges.IncomingExchange]) -> list[exchanges.Reply]:
         """Return the answers to exchanges that report nothing and find no work, as `exchange` would decide them.
 
-        Nothing is locked or written. All exchanges that only go on waiting share one read.
+        Nothing is locked or written. All exchanges that only continue to wait share one read.
         """
         return await self.driver.read(lambda: exchanges.look(incoming))
 
@@ -176,7 +176,7 @@ class Store:
     async def claim_for_parked(
         self, parked: Sequence[exchanges.WaitingExchange], views: Sequence[LaneState], paused: Paused
     ) -> ClaimResult:
-        """Claim once for all parked exchanges; take the numbers of those that get something."""
+        """Claim once for all parked exchanges; the numbers of those that are granted something become taken."""
         now = self.env.now()
         return await self.driver.write(lambda: exchanges.claim_for_parked(parked, views, paused, now))
 
@@ -186,32 +186,32 @@ class Store:
     ) -> dict[tuple[UUID, int], tuple[exchanges.EmptyVerdict, bool]]:
         """Take the numbers of exchanges that end without work, unless a claim took them first.
 
-        This is the heartbeat of their sessions.
+        This also counts as a heartbeat of their sessions.
         """
         now = self.env.now()
         return await self.driver.write(lambda: exchanges.answer_empty(numbers, now))
 
     async def stamped_slices(self, session: UUID, channel: int, n: int) -> list[RunningSlice]:
-        """Return the running slices that answer an exchange, however often it is repeated."""
+        """Return the running slices that are the answer to an exchange, also when the exchange is repeated."""
         return await self.driver.read(lambda: exchanges.stamped_slices(session, channel, n))
 
     async def requests_of(self, sessions: Sequence[UUID]) -> dict[UUID, list[StopRequest]]:
-        """Return the requests to each session's items: (parcel, item, attempt, kind)."""
+        """Return the requests of each session to stop items: (parcel, item, attempt, kind)."""
         return await self.driver.read(lambda: requests_of(sessions))
 
     @timed
     async def promote_due(self, low: Instant, limit: int, rank: promote.Ranker) -> promote.PromotionResult:
-        """Queue due waiting slices, earliest first. No slice is promoted twice."""
+        """Queue waiting slices that became due since `low`, earliest first. No slice is promoted twice."""
         now = self.env.now()
         return await self.driver.write(lambda: promote.promote_due(low, now, limit, rank))
 
     async def open_gate(self, job: UUID, limit: int, rank: promote.Ranker) -> promote.PromotionResult:
-        """Queue slices that waited for their job to be resumed."""
+        """Queue slices that waited for a job to be resumed."""
         now = self.env.now()
         return await self.driver.write(lambda: promote.open_gate(job, limit, rank, now))
 
     async def gates_left_open(self) -> list[UUID]:
-        """Return jobs that are not paused but have slices waiting at their gate."""
+        """Return jobs that are not paused although slices wait for them to be resumed."""
         return await self.driver.read(promote.gates_left_open)
 
     async def next_wake(self) -> Instant | None:
@@ -219,10 +219,11 @@ class Store:
         return await self.driver.read(promote.next_wake)
 
     async def look_at_joins(self, limit: int) -> tuple[int, Effects]:
-        """Decide due joins with other jobs; return the number of joins, and the effects.
+        """Check joins that are due because an upstream failed or an execution has waited too long.
 
         An execution that cannot run because an upstream failed ends as skipped, with the cause. An execution that
-        waited too long ends as its job defines. Joins that depend on either are advanced in the same transaction.
+        waited too long ends as its job defines. Joins that depend on these executions advance in the same transaction.
+        Return the number of joins, and the effects.
         """
         now = self.env.now()
         count, effects = await self.driver.write(lambda: due_joins.check_with_effects(limit, self.env.new_id, now))
@@ -236,7 +237,7 @@ class Store:
 
     @timed
     async def end_overdue(self, limit: int) -> tuple[int, Effects]:
-        """End overdue executions that no worker holds; return the number of parcels checked, and the effects.
+        """End overdue executions that no worker holds; return the number of checked parcels, and the effects.
 
         An execution that was queued for longer than its job's `timeouts.queue`, or did not end within `timeouts.total`
         after it was due, fails with that reason, once. Its dependents advance in the same transaction.
@@ -245,7 +246,7 @@ class Store:
         return await self.driver.write(lambda: timeouts.end_overdue(limit, self.env.new_id, now))
 
     async def mark_lost(self, session: UUID, last_seen: Instant) -> bool:
-        """End a session that was silent since `last_seen`; return False if it was not silent."""
+        """End a session that has been silent since `last_seen`; return False if it was seen since, or had ended."""
         now = self.env.now()
         return await self.driver.write(lambda: rescues.mark_lost(session, last_seen, now))
 
@@ -253,8 +254,8 @@ class Store:
     async def rescue(self, session: UUID, limit: int, *, charge: bool = True) -> Effects | None:
         """Take one batch of slices back from a session that has ended; return None while it is live.
 
-        Each slice is taken back once, even if several servers try. A lost at-most-once item ends. Other items are
-        queued with their rank, one item at a time, until the limit of losses.
+        Each slice is taken back once, even if several servers try. A lost item that may run at most once ends. Other
+        items are queued again with their rank, until they have been lost too often. `charge` counts the loss.
         """
         now = self.env.now()
         return await self.driver.write(
@@ -272,10 +273,10 @@ class Store:
 
     @timed
     async def cancel(self, parcel: UUID, item: int, reason: str) -> tuple[cancels.CancelVerdict, UUID | None]:
-        """Cancel an item, or ask its worker to stop it. An item that has ended stays as it ended.
+        """Cancel an item, or ask its worker to stop it. An item that has ended stays as it is.
 
-        An item that moves between shelves is tried again, first at once, then at intervals. Raises Busy when every try
-        met it between two shelves; then nothing has changed.
+        While another transaction moves the item, this tries again, first at once, then at intervals. Raises Busy when
+        no try succeeded; then nothing has changed.
         """
         for tried in range(CANCEL_TRIES + CANCEL_PAUSES):
             if tried >= CANCEL_TRIES:
@@ -287,13 +288,13 @@ class Store:
             if verdict != "moving":
                 self.started(done)
                 return verdict, session
-        raise Busy("The execution was changing its state at every attempt to cancel it.")
+        raise Busy("The execution changed its state each time that Horae tried to cancel it.")
 
     @timed
     async def register(self, namespace: int, presence: Register, key: str = "") -> Session:
         """Create a live session for a worker, in the epoch of the store at the commit.
 
-        `key` is the id of the worker's key.
+        `key` is the id of the API key with which the worker registers.
         """
         session_id, now = self.env.new_id(), self.env.now()
         return await self.driver.write(lambda: presences.register(session_id, namespace, presence, now, key))
@@ -307,11 +308,11 @@ class Store:
         return await self.driver.read(lambda: presences.some_sessions(ids))
 
     async def sessions(self, namespace: int, ended_after: Instant, limit: int = 1000) -> list[Session]:
-        """Return sessions that have not ended and those that ended lately, newest first; namespace 0 means all."""
+        """Return sessions that have not ended or ended after an instant, newest first; namespace 0 means all."""
         return await self.driver.read(lambda: presences.sessions(namespace, ended_after, limit))
 
     async def ask_drain(self, session_id: UUID) -> bool:
-        """Ask a worker to finish and leave."""
+        """Ask a worker to finish its executions and leave."""
         return await self.driver.write(lambda: presences.ask_drain(session_id))
 
     async def identity(self) -> epochs.StoreIdentity:
@@ -330,12 +331,12 @@ class Store:
     async def ensure_lane(
         self, namespace: int, queue: str, needs: tuple[str, ...], share: str = ""
     ) -> tuple[Queue, lanes.Lane]:
-        """Find or create a queue and one of its lanes; concurrent callers get the same ones."""
+        """Return a queue and one of its lanes; create them if needed. Concurrent callers get the same queue and lane."""
         now = self.env.now()
         return await self.driver.write(lambda: lanes.ensure_lane(namespace, queue, needs, share, now))
 
     async def occupied(self) -> dict[int, int]:
-        """Return lanes with queued slices, and their least rank."""
+        """Return the lanes with queued slices, each with its least rank."""
         return await self.driver.read(lanes.occupied_lanes)
 
     async def paused_jobs(self) -> frozenset[UUID]:
@@ -362,11 +363,12 @@ class Store:
     async def fire(
         self, limit: int, lead: Lead, low: due.Mark = due.FIRST, holds: Delays = NO_DELAYS
     ) -> fires.FireResult:
-        """Decide timers that are due since `low`: write ledger rows and parcels, and advance them, in one transaction.
+        """Decide the fires of due timers, write ledger rows and parcels, and advance the timers, in one transaction.
 
-        Each nominal fire is decided once, by the first server that locks the timer. A trigger that cannot be decided is
-        set aside with the reason and tried again later; the others fire. `holds` names held queues and jobs whose
-        circuit is not closed: their fires are queued, and the ledger records the cause.
+        Timers that were due before `low` were decided by earlier calls. Each nominal fire is decided once, by the first
+        server that locks the timer. If the fires of a trigger cannot be computed, the reason is recorded and they are
+        tried again later; the other triggers fire. `holds` names the queues with a hold and the jobs with a circuit that
+        is not closed: their executions are delayed, and the ledger records the cause.
         """
         now = self.env.now()
         bounds = self.bounds
@@ -379,11 +381,11 @@ class Store:
         return await self.driver.read(lambda: due.next_fire_at(low), hot=True)
 
     async def troubled_triggers(self) -> int:
-        """Count triggers that cannot be decided."""
+        """Count triggers whose fires cannot be computed."""
         return await self.driver.read(due.count_troubled)
 
     @timed
     async def change(self, make: Callable[[Instant], Script[T]]) -> T:
-        """Run a script that is made for the present instant, in one transaction."""
+        """Run a script, made by `make` for the present instant, in one transaction."""
         now = self.env.now()
         return await self.driver.write(lambda: make(now))
