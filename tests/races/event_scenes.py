@@ -8,7 +8,7 @@ from msgspec import structs
 
 from horae.engine.definitions import job_changes
 from horae.features.events.store import events, watches
-from horae.features.events.store.watches import FoundObject, Overtaken, Poll
+from horae.features.events.store.watches import FoundObject, LeaseLost, Poll
 from horae.model.triggers.decisions.external import EventTrigger, WatchTrigger
 from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.triggers.decisions.rules import Rules
@@ -140,7 +140,7 @@ def found(*objects: int) -> list[FoundObject]:
 def seeing(c: Cast, poll: Poll, *objects: int) -> Move:
     given = found(*objects)
     make: Callable[[], Any] = lambda: watches.record_found(poll, given, lead, fits, c.new_id, c.now)  # noqa: E731
-    return Move("see_objects", make, refusals=(Overtaken,))
+    return Move("see_objects", make, refusals=(LeaseLost,))
 
 
 @scene("watch / watch, one object found twice")

@@ -331,7 +331,7 @@ class Store:
     async def ensure_lane(
         self, namespace: int, queue: str, needs: tuple[str, ...], share: str = ""
     ) -> tuple[Queue, lanes.Lane]:
-        """Return a queue and one of its lanes; create them if needed. Concurrent callers get the same queue and lane."""
+        """Find or create a queue and one of its lanes; concurrent callers get the same queue and lane."""
         now = self.env.now()
         return await self.driver.write(lambda: lanes.ensure_lane(namespace, queue, needs, share, now))
 
@@ -367,8 +367,8 @@ class Store:
 
         Timers that were due before `low` were decided by earlier calls. Each nominal fire is decided once, by the first
         server that locks the timer. If the fires of a trigger cannot be computed, the reason is recorded and they are
-        tried again later; the other triggers fire. `holds` names the queues with a hold and the jobs with a circuit that
-        is not closed: their executions are delayed, and the ledger records the cause.
+        tried again later; the other triggers fire. `holds` names the queues with a hold and the jobs with a circuit
+        that is not closed: their executions are delayed, and the ledger records the cause.
         """
         now = self.env.now()
         bounds = self.bounds

@@ -7,7 +7,7 @@ import pytest
 
 from horae.env import SECOND
 from horae.features.events.store import event_sweep, watches
-from horae.features.events.store.watches import FoundObject, Overtaken, Poll
+from horae.features.events.store.watches import FoundObject, LeaseLost, Poll
 from horae.model.triggers.decisions.external import WatchTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.events.values import NewEvent
@@ -94,7 +94,7 @@ async def test_an_outdated_scan_writes_nothing(world: World):
         lambda now: watches.renew(slow, now),
         lambda now: watches.forget(slow, 10),
     ):
-        with pytest.raises(Overtaken):
+        with pytest.raises(LeaseLost):
             await world.store.change(late)
     assert not await finish(world, slow)
     assert not await world.store.write(lambda: watches.fail(slow, "late", 0))
@@ -196,7 +196,7 @@ async def test_objects_found_during_a_pause_fire_after_the_resume(world: World, 
     await watch(world)
     (poll,) = await due(world)
     await world.do(f"UPDATE {table} SET state = 'paused'")
-    with pytest.raises(Overtaken):
+    with pytest.raises(LeaseLost):
         await mark_seen(world, poll, found(1))
     await world.do(f"UPDATE {table} SET state = 'active'")
     world.clock.advance(watches.LEASE)

@@ -94,10 +94,12 @@ request(
 @click.argument("job")
 @click.argument("trigger")
 @click.option(
-    "--secret-file", metavar="FILE", help="The sender's secret; - reads it from stdin. By default one is generated."
+    "--secret-file",
+    metavar="FILE",
+    help="A file with the sender's secret; - reads it from stdin. By default a secret is generated.",
 )
 @options_of(HOOK)
-@click.option("--end", is_flag=True, help="Remove the webhook at once instead.")
+@click.option("--end", is_flag=True, help="Remove the webhook at once, instead of creating one.")
 @remote
 async def webhook(api: Api, job: str, trigger: str, secret_file: str | None, end: bool, **options: Any) -> None:
     """Create the webhook of a trigger, or give it a new secret. URL and secret are shown only now."""

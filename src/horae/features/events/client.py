@@ -11,7 +11,7 @@ from horae.model.executions.job_exceptions import Span
 
 
 class SentEvent(ApiDocument, frozen=True, kw_only=True):
-    """An event and its effects: executions it started, and triggers that did not fire, with the reasons."""
+    """An event and its effects: executions that it started, and triggers that did not fire, with the reasons."""
 
     event_id: str
     name: str = ""
@@ -37,7 +37,7 @@ class EventsResource(Resource):
         return SentEvent.of(await self._caller.post(path_of("events"), body))
 
     async def plan(self, name: str, payload: Any = None, *, id: str | None = None) -> ApiDocument:  # noqa: A002
-        """Return the effects of an event if it came now, in `fires`, `skipped` and `note`; nothing is stored."""
+        """Return the effects that an event would have now, in `fires`, `skipped` and `note`; nothing is stored."""
         body = {"name": name, "payload": payload, **given(id=id)}
         return ApiDocument.of(await self._caller.post(path_of("events") + "?dryRun=true", body))
 
@@ -52,8 +52,7 @@ class EventsResource(Resource):
     async def list(
         self, *, name: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> ResultPage[SentEvent]:
-        """List events, newest first, with the triggers that fired, and the reasons of others; without large
-        payloads.
+        """List events, newest first, with the triggers that fired, and why others did not; without large payloads.
 
         `name`: Only events of this name.
         """
@@ -69,8 +68,8 @@ class EventsResource(Resource):
     ) -> ApiDocument:
         """Create a trigger's webhook, or give it a new secret; the old one stays valid for `old_for`.
 
-        URL and secret are shown only in this answer. `new_url` creates a new URL, too. Without signatures the URL
-        is the secret, and is always new.
+        URL and secret are shown only in this answer. `new_url` creates a new URL, too. A webhook without
+        signatures always gets a new URL, because its URL is its only secret.
 
         `secret`: The secret of the sender; by default, a new one. `new_url`: Create a new URL beside the old one.
         `old_for`: How long the old secret or URL stays valid. "5m", "1h30m", ISO 8601 or seconds; 1d by default.

@@ -43,8 +43,8 @@ async def get_hook(call: ApiCall) -> Response:
 async def make(call: ApiCall, body: HookBody) -> Response:
     """Create a trigger's webhook, or give it a new secret; the old one stays valid for `oldFor`.
 
-    URL and secret are shown only in this answer. `newUrl` creates a new URL, too. Without signatures the URL is the
-    secret, and is always new.
+    URL and secret are shown only in this answer. `newUrl` creates a new URL, too. A webhook without signatures always
+    gets a new URL, because its URL is its only secret.
     """
     asked = HookRequest(**{row.attribute: getattr(body, row.attribute) for row in HOOK.rows})
     view = await call.node.part(EventsPart).hooks.create(

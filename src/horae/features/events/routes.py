@@ -34,7 +34,7 @@ class EventBody(RequestBody, frozen=True, kw_only=True):
 
 
 class ManyEvents(RequestBody, frozen=True, kw_only=True):
-    """Several events, accepted together or not at all."""
+    """Several events, of which all are accepted or none."""
 
     events: Annotated[list[EventBody], Meta(min_length=1, max_length=1000)]
 
@@ -85,7 +85,7 @@ def _known(call: ApiCall, given: list[NewEvent]) -> list[NewEvent]:
 
 @get(f"{API}/events", "events.list", Page[EventView], access=VIEW, scope=closed)
 async def list_events(call: ApiCall, query: EventList) -> Response:
-    """List events, newest first, with the triggers that fired, and the reasons of others; without large payloads."""
+    """List events, newest first, with the triggers that fired, and why others did not; without large payloads."""
     page = await call.node.part(EventsPart).intake.list(
         call.namespace, name=query.name, limit=query.limit, cursor=query.cursor
     )

@@ -1,4 +1,4 @@
-"""Logs of executions: reading, following and searching them. The kernel writes them."""
+"""Logs of executions: this feature reads, follows and searches them. The kernel stores them."""
 
 from horae.feature import Feature, Routes
 

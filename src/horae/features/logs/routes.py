@@ -18,7 +18,7 @@ from horae.server.scopes import by_execution
 from horae.server.streaming.download import StreamedText
 
 LineNumber = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-GREP = "Only lines with this text, where `*` matches anything; or lines that match the regular expression after `re:`."
+GREP = "Only lines with this text, in which `*` matches anything. With the prefix `re:` it is a regular expression."
 
 
 class LogLinesOf(Query, frozen=True, kw_only=True):
@@ -34,8 +34,8 @@ class Logs(LogLinesOf, frozen=True, kw_only=True):
 
     cursor: Cursor | None = None
     tail: Annotated[int, Meta(ge=1, le=10_000, description="Only the last lines: 1 to 10000.")] | None = None
-    after: Annotated[LineNumber, Meta(description="Only lines after the line of this number.")] | None = None
-    before: Annotated[LineNumber, Meta(description="The last lines before the line of this number.")] | None = None
+    after: Annotated[LineNumber, Meta(description="Only lines after the line with this number.")] | None = None
+    before: Annotated[LineNumber, Meta(description="The last lines before the line with this number.")] | None = None
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 1000
 
 
@@ -50,9 +50,10 @@ class LogText(LogLinesOf, frozen=True, kw_only=True):
     access=VIEW, scope=by_execution, refuses=(NotFound, Gone),
 )  # fmt: skip
 async def logs(call: ApiCall, query: Logs) -> Response:
-    """Read log lines from the beginning, after a cursor or a number, before a number, or the last ones.
+    """Read log lines from the beginning, after a cursor or a number, before a number, or the last lines.
 
-    Running executions can be read, too. A page of a search may be empty although `more` is true: then search on.
+    Logs of running executions can be read, too. In a search, a page may be empty although `more` is true; then read the
+    next page.
     """
     page = await call.node.part(LogsPart).logs.read(
         call.namespace, call.id(), _wanted(query), cursor=query.cursor, tail=query.tail, after=query.after,

@@ -1,4 +1,4 @@
-"""Log lines of an execution: pieces around a place, and the place of a line by its number.
+"""Reads of the log lines of an execution: pieces after or before a place, and the place of a line by its number.
 
 Pieces are returned in their stored form; callers unpack them outside the transaction.
 """
@@ -11,7 +11,7 @@ from horae.model.base.ids import index_of, parcel_of
 from horae.store.script import Fetch, Row, Script, Statement
 
 _COLUMNS = "SELECT attempt, seq, count, base, lines FROM logs WHERE parcel = $1 AND item = $2 AND count > 0"
-# A piece that begins before the place may end after it.
+# Finds the last piece that begins at or before a place, because it may end after the place.
 BEGIN = Statement(
     "logs_begin",
     "SELECT seq, count FROM logs WHERE parcel = $1 AND item = $2 AND attempt = $3 AND seq <= $4 AND count > 0"
@@ -48,24 +48,24 @@ class Piece(Struct, frozen=True):
     """Consecutive lines of one attempt, packed."""
 
     attempt: int
-    seq: int
+    seq: int  # position of the first line among the lines of the attempt, counted from 0
     count: int
-    base: int
+    base: int  # number of lines of earlier attempts
     lines: bytes
 
 
 class LogExtent(Struct, frozen=True):
-    """The size of a log: lines, bytes that count, lines that workers left out, and lines without an end."""
+    """The size of a log, the lines that workers left out, and unfinished lines."""
 
     lines: int = 0
-    upto: int = 0
-    left_lines: int = 0
+    upto: int = 0  # bytes that count towards the size limit of the execution's log
+    left_lines: int = 0  # lines, and their bytes, that workers left out
     left_bytes: int = 0
-    open: Piece | None = None  # of the newest attempt
+    open: Piece | None = None  # unfinished lines of the newest attempt
 
 
 def extent(execution: UUID) -> Script[LogExtent]:
-    """Return the size of an execution's log."""
+    """Return the size of an execution's log, the lines that were left out, and its unfinished lines."""
     place = parcel_of(execution), index_of(execution)
     rows = yield Fetch(NEWEST, (*place, ANY_ATTEMPT))
     if not rows:
@@ -78,7 +78,10 @@ def extent(execution: UUID) -> Script[LogExtent]:
 
 
 def place_of(execution: UUID, number: int) -> Script[Place]:
-    """Return the place of the line with a number, or where it would be; numbers count from 1 through all attempts."""
+    """Return the place of the line with a number; if there is no such line yet, the place where it would be.
+
+    Lines are numbered from 1 through all attempts.
+    """
     parcel, item, wanted = parcel_of(execution), index_of(execution), number - 1
     low, high, found = 0, ANY_ATTEMPT, (0, max(0, wanted))
     while low <= high:
@@ -96,7 +99,10 @@ def place_of(execution: UUID, number: int) -> Script[Place]:
 
 
 def after(execution: UUID, attempt: int | None, place: Place, most: int) -> Script[list[Piece]]:
-    """Return up to `most` pieces in order, from the piece with `place` or the next one on; of one attempt or of all."""
+    """Return up to `most` pieces in order, beginning with the piece that has the line at `place`, or the next piece.
+
+    If `attempt` is given, pieces of later attempts are left out.
+    """
     parcel, item, newest = parcel_of(execution), index_of(execution), ANY_ATTEMPT if attempt is None else attempt
     attempt, first = place
     for seq, count in (yield Fetch(BEGIN, (parcel, item, *place))):
@@ -106,7 +112,10 @@ def after(execution: UUID, attempt: int | None, place: Place, most: int) -> Scri
 
 
 def before(execution: UUID, attempt: int | None, place: Place | None, most: int) -> Script[list[Piece]]:
-    """Return, in order, up to `most` pieces that begin before a place, or the last ones; of one attempt or of all."""
+    """Return, in order, the last pieces that begin before `place`, at most `most`; with None, the last of the log.
+
+    If `attempt` is given, only pieces of this attempt are returned.
+    """
     low, high = (0, ANY_ATTEMPT) if attempt is None else (attempt, attempt)
     end = (high, ANY_SEQ) if place is None else min(place, (high, ANY_SEQ))
     rows = yield Fetch(LAST, (parcel_of(execution), index_of(execution), low, *end, most))

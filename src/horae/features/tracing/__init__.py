@@ -1,4 +1,4 @@
-"""Traces: spans of submissions, executions and workflows, exported by OpenTelemetry."""
+"""Traces: spans of submissions, executions and workflows, exported with OpenTelemetry."""
 
 from horae.feature import Feature
 

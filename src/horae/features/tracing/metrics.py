@@ -14,6 +14,9 @@ class SpanMetrics(FeatureMetrics):
     """Numbers of spans by outcome."""
 
     def collect(self) -> Iterator[Metric]:
-        told = "Spans of traces, by what became of them: sent, failed (nobody took them) or dropped (too many waited)."
+        about = (
+            "Spans of traces by outcome: sent, failed (the collector did not take them)"
+            " or dropped (too many waited to be sent)."
+        )
         spans = NO_SPANS if (sink := self.node.part(TracingPart).sink) is None else sink.counts
-        yield counter("spans", told, by(spans), ["outcome"])
+        yield counter("spans", about, by(spans), ["outcome"])

@@ -1,4 +1,7 @@
-"""Tracing in a server: spans of workflows that ended. The kernel itself calls the tracer for requests and grants."""
+"""The part of a server that records spans of ended workflows.
+
+The kernel itself calls the tracer for the spans of requests and grants.
+"""
 
 from collections.abc import Collection, Sequence
 

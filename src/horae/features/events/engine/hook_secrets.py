@@ -1,4 +1,4 @@
-"""The secrets of webhooks: sealed in the store, or references to secrets of the namespace."""
+"""The secrets of webhooks: each is sealed (encrypted) in the store, or is a reference to a secret of the namespace."""
 
 import base64
 from contextlib import suppress
@@ -28,7 +28,7 @@ class HookSecrets:
         self._store, self._sealer, self._secrets = store, sealer, secrets
 
     async def check(self, namespace: int, text: str) -> str:
-        """Return the text if it is a valid secret of a webhook, or a reference to one. Raises BadInput."""
+        """Return the text if it is a valid secret of a webhook, or a reference to one; otherwise raise BadInput."""
         if not text.startswith(SCHEME):
             return check_secret(text)
         name = text.removeprefix(SCHEME)

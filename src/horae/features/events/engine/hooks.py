@@ -57,9 +57,10 @@ class Hooks:
         self, namespace: int, ref: str, name: str, *, secret: str | None = None, new_url: bool = False,
         old_for: Micros = OLD_FOR,
     ) -> HookView:  # fmt: skip
-        """Create a trigger's webhook, or give it a new secret; the old one stays valid for a while.
+        """Create a trigger's webhook, or give it a new secret; the old secret stays valid for `old_for`.
 
-        With `new_url` it also gets a new URL. A webhook without signatures always gets one: its URL is its secret.
+        With `new_url` it also gets a new URL. A webhook without signatures always gets a new URL, because its URL is
+        its only secret.
         """
         target, now = await self._trigger(namespace, ref, name), self._env.now()
         text = new_hook_secret() if secret is None else await self._secrets.check(namespace, secret)
@@ -100,11 +101,11 @@ class Hooks:
     async def receive(self, token: str, headers: Mapping[bytes, bytes], body: bytes) -> Delivered:
         """Verify and read a call, store its events and decide them. A refused call changes nothing."""
         now = self._env.now()
-        # Found by hash, so that the response time reveals nothing about similar tokens.
+        # The webhook is found by a hash, so that the response time reveals nothing about similar tokens.
         found = await self._store.read(lambda: hooks.find(_hash(token), now))
         if found is None:
             self.counts["unknown"] += 1
-            raise NotFound("There is no such webhook.", "Check its URL: it may have ended, or its trigger.")
+            raise NotFound("There is no such webhook.", "Check its URL. The webhook or its trigger may have ended.")
         hook, trigger = found
         try:
             signed = await self._verified(hook, trigger, headers, body, now)
@@ -139,7 +140,8 @@ class Hooks:
     ) -> Delivered:
         """Store and decide the events of a call.
 
-        If the webhook's trigger has an event name, all triggers that listen to it decide, otherwise only this trigger.
+        If the webhook's trigger has an event name, all triggers that listen to the name are decided, otherwise only
+        this trigger.
         """
         only = None if trigger.event is not None else (hook.job, hook.trigger)
         if isinstance(content, ObjectStoreNotice):

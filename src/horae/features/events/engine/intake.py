@@ -1,4 +1,4 @@
-"""The intake of events from the API and from webhooks: each event is stored and decided, and its results returned."""
+"""The intake of events from the API and from webhooks: it stores and decides each event, and returns its results."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,7 +32,7 @@ from horae.store.contract import Store
 from horae.store.triggers.refusals import Room
 from horae.store.triggers.targets import Target
 
-COSTS = 10  # the cost of an event, in executions
+COSTS = 10  # an event counts as this many executions towards the submission rate
 
 
 class EventIntake:
@@ -53,7 +53,7 @@ class EventIntake:
         self._batchers: dict[int, Batcher[Sequence[NewEvent], list[StoredEvent]]] = {}
 
     def checking(self) -> Check:
-        """Return a check of params for one transaction: all its items share one budget of validation steps."""
+        """Return a check of params for one transaction; all params that it checks share one budget of steps."""
         spent = CheckBudget()
         return lambda target, item: self.check(target, item, spent)
 
@@ -70,7 +70,7 @@ class EventIntake:
         return None
 
     async def send(self, namespace: int, given: Sequence[NewEvent]) -> list[EventView]:
-        """Take events from the API. Raises Conflict if an id was used before with another payload."""
+        """Store and decide events from the API. Raises Conflict if an id was used before with another payload."""
         self._quotas.check_submit_rate(namespace, COSTS * len(given))
         try:
             taken = await self._batcher(namespace).do(given)
@@ -101,7 +101,7 @@ class EventIntake:
         return EventPlan(name=event.name, fires=runs, skipped=skipped, repeated=again, note=note)
 
     def _batcher(self, namespace: int) -> Batcher[Sequence[NewEvent], list[StoredEvent]]:
-        """Return the namespace's batcher: events sent during a transaction are taken together in the next one."""
+        """Return the namespace's batcher: events that arrive during a transaction share the next one."""
 
         async def run(requests: Sequence[Sequence[NewEvent]]) -> list[list[StoredEvent] | BaseException]:
             taken = iter(await self.take(namespace, [event for given in requests for event in given], strict=True))
@@ -112,7 +112,7 @@ class EventIntake:
         return self._batchers[namespace]
 
     async def close(self) -> None:
-        """Wait for the events that were sent."""
+        """Wait until all events that have arrived are stored."""
         for batcher in self._batchers.values():
             await batcher.close()
 
@@ -125,10 +125,10 @@ class EventIntake:
         note: str | None = None,
         strict: bool = False,
     ) -> list[StoredEvent]:
-        """Store and decide events in one transaction, and send hints about the executions they start.
+        """Store and decide events in one transaction, and send hints about the executions that they start.
 
         If a quota is full and its policy is to wait, the events wait for room like other requests. If there is still
-        no room, they are decided without it.
+        no room after that, the events are stored, but the quota refuses their executions.
         """
         env, lead, check = self._env, self._directory.lead, self.checking()
 

@@ -1,4 +1,4 @@
 """Events from outside: their values and views, and readers of the formats that senders use.
 
-Pure values and decisions. `model/base/event.py` is something else: updates for user interfaces.
+They are pure values and decisions. `model/base/event.py` has other events: the updates for user interfaces.
 """

@@ -1,4 +1,7 @@
-"""Readers of webhook bodies: one event for each object in an object store's notification, one for any other JSON."""
+"""Readers of webhook bodies: a notification of an object store has an event for each object; other JSON is one.
+
+A form is read, too, if JSON is in its field `payload`.
+"""
 
 import hashlib
 from collections.abc import Mapping
@@ -17,16 +20,17 @@ Headers = Mapping[bytes, bytes]
 
 _FORM = b"application/x-www-form-urlencoded"
 _TYPES = (b"x-github-event", b"x-gitea-event", b"x-gitlab-event", b"ce-type")
-_REMEDY = "Send one JSON document, or a form of GitHub."
+_REMEDY = "Send one JSON document, or a form as GitHub sends it."
 
 
 def read_delivery(
     headers: Headers, body: bytes, signed: SignedMessage | None, *, name: str, scope: str
 ) -> list[NewEvent] | ObjectStoreNotice:
-    """Return the events in a body. Raises BadInput if it is not JSON.
+    """Return the events in a body, with this name and with ids that are unique in `scope`. Raises BadInput.
 
     The id of an object store's event is computed from the object version. Any other event has the id of its signed
-    message or, unsigned, the id in the sender's headers. Without an id, the same body is a new event each time.
+    message or, if the message is not signed, the id in the sender's headers. An event without an id is new each time,
+    even if the same body was sent before.
     """
     content = _content(headers, body)
     found = read_notification(content)
@@ -67,7 +71,7 @@ def _form(body: bytes) -> bytes:
     except ValueError:
         found = None
     if not found:
-        raise BadInput("The form has no payload.", _REMEDY)
+        raise BadInput("The form has no field `payload`.", _REMEDY)
     return found[0]
 
 
@@ -80,7 +84,7 @@ def _sent_id(headers: Headers) -> str | None:
 
 
 def _type(headers: Headers, content: Any) -> str:
-    """Return the sender's name for this type of event, or ""."""
+    """Return the sender's name for this type of event, or "" if it gives none."""
     for header in _TYPES:
         if text := headers.get(header, b"").decode("latin-1"):
             return text[:256]

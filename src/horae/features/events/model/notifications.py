@@ -1,4 +1,4 @@
-"""Notifications of object stores about changed objects: S3, MinIO and Google Cloud Storage, read into one form.
+"""Notifications of object stores (S3, MinIO, Google Cloud Storage) about changed objects, read into a common form.
 
 A body may be about several objects. Each becomes a payload with `bucket`, `key`, `action`, `size`, `etag`, `version` (a
 version id or a generation), `eventName`, `time`, `source`, and the sender's own `record`.
@@ -25,7 +25,7 @@ _ACTIONS = (
 
 
 class ObjectChange(Struct, frozen=True):
-    """One change of an object. Its id is the same if the notification is repeated; its type is the sender's name."""
+    """One change of an object. Its id is the same if the notification is repeated; its type is named by the sender."""
 
     id: str
     type: str
@@ -34,7 +34,7 @@ class ObjectChange(Struct, frozen=True):
 
 
 class ObjectStoreNotice(Struct, frozen=True):
-    """A message about the notifications themselves. It fires nothing; `note` tells the user what to do."""
+    """A message about the notifications themselves, such as a test. It fires nothing; `note` explains it to users."""
 
     source: str
     type: str
@@ -52,7 +52,7 @@ def read_notification(body: Any) -> list[ObjectChange] | ObjectStoreNotice | Non
         reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
         raise BadInput(
             f"This looks like an object store's notification, but cannot be read: {reason[:200]}.",
-            "Send it as S3, MinIO or Google Cloud Storage spell it.",
+            "Send it in the format of S3, MinIO or Google Cloud Storage.",
         ) from None
 
 
@@ -63,7 +63,7 @@ def _read(body: dict[str, Any]) -> list[ObjectChange] | ObjectStoreNotice | None
     ):
         return _sns(body)
     if body.get("Event") == "s3:TestEvent":
-        note = f"Amazon S3 tests its notifications of the bucket {_short(body.get('Bucket'))}: they arrive."
+        note = f"A test notification of Amazon S3 for the bucket {_short(body.get('Bucket'))} has arrived."
         return ObjectStoreNotice("s3", "s3:TestEvent", note, f"s3:{_digest(['test', body.get('RequestId')])}")
     records = body.get("Records")
     if isinstance(records, list) and records and all(isinstance(r, dict) and "s3" in r for r in records):
@@ -96,7 +96,7 @@ def _s3(record: dict[str, Any]) -> ObjectChange:
         source, name, str(where["name"]), unquote_plus(str(what["key"])), size=what.get("size"), etag=what.get("eTag"),
         version=what.get("versionId"), time=record.get("eventTime"), record=record,
     )  # fmt: skip
-    return _told(payload, what.get("sequencer"), record.get("eventTime"))
+    return _change_of(payload, what.get("sequencer"), record.get("eventTime"))
 
 
 def _event_bridge(body: dict[str, Any]) -> ObjectChange:
@@ -107,11 +107,11 @@ def _event_bridge(body: dict[str, Any]) -> ObjectChange:
         "s3", str(body["detail-type"]), str(detail["bucket"]["name"]), str(what["key"]), size=what.get("size"),
         etag=what.get("etag"), version=what.get("version-id"), time=body.get("time"), record=body,
     )  # fmt: skip
-    return _told(payload, what.get("sequencer"), body.get("id"))
+    return _change_of(payload, what.get("sequencer"), body.get("id"))
 
 
 def _gcs(message: dict[str, Any]) -> ObjectChange:
-    """Read a Pub/Sub push of Google Cloud Storage: attributes name the object, the data may be its whole resource."""
+    """Read a Pub/Sub push of Google Cloud Storage: attributes name the object, the data may describe it in full."""
     about = message["attributes"]
     data = message.get("data")
     resource = msgspec.json.decode(base64.b64decode(data)) if data and about.get("payloadFormat") != "NONE" else {}
@@ -122,7 +122,7 @@ def _gcs(message: dict[str, Any]) -> ObjectChange:
         time=about.get("eventTime"), record={"attributes": about, "object": resource},
     )  # fmt: skip
     # Metadata may change without a new generation. The metageneration, or else the time, tells such changes apart.
-    return _told(payload, about.get("objectGeneration"), resource.get("metageneration") or about.get("eventTime"))
+    return _change_of(payload, about.get("objectGeneration"), resource.get("metageneration") or about.get("eventTime"))
 
 
 def _payload(
@@ -156,11 +156,11 @@ def action_of(event_name: str) -> str:
     return next((action for word, action in _ACTIONS if word in event_name), "other")
 
 
-def _told(payload: dict[str, Any], *apart: Any) -> ObjectChange:
-    """Return the change with its id. `apart` has values that tell two changes of the same object version apart."""
+def _change_of(payload: dict[str, Any], *distinctions: Any) -> ObjectChange:
+    """Return the change with its id; two changes of the same object version differ in `distinctions`."""
     identity: Iterable[Any] = (
         *(payload[name] for name in ("source", "bucket", "key", "version", "etag", "eventName")),
-        *apart,
+        *distinctions,
     )
     change_id = f"{payload['source']}:{_digest(list(identity))}"
     return ObjectChange(change_id, _short(payload["eventName"]), payload["source"], payload)

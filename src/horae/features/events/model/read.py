@@ -6,7 +6,7 @@ from horae.errors import BadInput
 from horae.model.fields.values import a_list, a_text, an_object, refuse_unknown, shallow
 from horae.model.triggers.events.values import EVENT_NAME, MOST_ID, NewEvent, encode_payload
 
-_EXAMPLE = 'Send {"name": "upload", "payload": {"key": "a.csv"}}; "id" makes a repetition known.'
+_EXAMPLE = 'Send {"name": "upload", "payload": {"key": "a.csv"}}; with an "id", a repeated event is recognized.'
 _FIELDS = ("name", "payload", "id")
 MOST_EVENTS = 1000  # in one request
 
@@ -16,7 +16,7 @@ def event_name(value: Any, field: str) -> str:
     text = a_text(value, field, most=1000, least=1)
     if not EVENT_NAME.fullmatch(text):
         rule = "Use 1 to 128 letters, digits, dots, colons, slashes, dashes and underscores."
-        raise BadInput(f"{text[:60]!r} is not a name of an event.", rule, field=field)
+        raise BadInput(f"{text[:60]!r} is not a valid name of an event.", rule, field=field)
     return text
 
 
@@ -31,7 +31,7 @@ def read_events(value: Any) -> list[NewEvent]:
 
 
 def read_event(value: Any, field: str = "") -> NewEvent:
-    """Read one event. Raises BadInput; `field` is its position in a list, for the error."""
+    """Read one event. Raises BadInput, which names `field`, the position of the event in a list."""
     prefix = f"{field}." if field else ""
     given = an_object(value, field or "body", _EXAMPLE)
     shallow(given, field or "body")

@@ -1,4 +1,4 @@
-"""The sweep of old events with their ledger, of ended webhooks, and of places that are no longer watched."""
+"""Deletion of old events with their fires, of ended webhooks, and of places that are no longer watched."""
 
 from horae.env import Instant
 from horae.store.expiry.expiry import Ages
@@ -17,15 +17,15 @@ OLD_EVENT_FIRES = Statement(
 )
 ERASE = records("events", "id", "namespace = $1 AND received_at < $2")
 ENDED_HOOKS = Statement("expire_hooks", "DELETE FROM hooks WHERE until <= $1")
-# The webhooks of a removed trigger are removed, so that a later trigger of the same name does not answer to its URL.
-# Those of a deleted job stay for a while, because the job can be restored.
+# The webhooks of a removed trigger are deleted, so that their URLs do not fire a later trigger of the same name. The
+# webhooks of a deleted job stay for a while, because the job can be restored.
 LEFT_HOOKS = Statement(
     "forget_hooks",
     "DELETE FROM hooks WHERE NOT EXISTS (SELECT 1 FROM triggers g WHERE g.job = hooks.job AND g.name = hooks.trigger"
     " AND g.state <> 'ended') AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = hooks.job AND j.state = 'deleted'"
     " AND j.deleted_at >= $1)",
 )
-# A deleted job can be restored with its watches: only watches that ended long ago are deleted.
+# Only watches that ended long ago are deleted, because a deleted job can be restored with its watches.
 GONE_WATCHES = Statement(
     "gone_watches",
     "SELECT w.id FROM watches w LEFT JOIN triggers g ON g.id = w.trigger_id"
@@ -58,7 +58,7 @@ def sweep(ages: Ages, most: int = 1000) -> Script[bool]:
 
 
 def _erase(namespace: int, before: Instant, most: int) -> Script[int]:
-    """Delete a namespace's events from before an instant, with their fires; return how many."""
+    """Delete up to `most` events of a namespace from before an instant, with their fires; return their number."""
     gone = yield Fetch(ERASE, (namespace, before, most))
     yield ForEach(OLD_EVENT_FIRES, (("event", "uuid"),), gone)
     return len(gone)

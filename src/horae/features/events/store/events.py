@@ -1,8 +1,8 @@
 """Events: stored, and decided at every trigger that listens, in one transaction.
 
-Lock order: first the keys of the events, sorted; a repeated event gets the stored answer. Then the jobs of the
-listeners, so that they cannot be edited or deleted meanwhile. Then the timers of triggers with counters or overlap
-rules.
+Locks are taken in this order. First the keys of the events are inserted, sorted; a repeated event gets the stored
+answer. Then the jobs of the listeners are locked, so that they cannot be edited or deleted meanwhile. Then the timers
+of triggers with a limit of fires or an overlap rule are locked.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -69,12 +69,12 @@ class PayloadConflict(Exception):
 
 
 class IntakeResult(Struct, frozen=True):
-    """The results of events, in their order; the parcels written; the lanes and the wake time for hints."""
+    """The results of an intake of events."""
 
-    events: list[StoredEvent]
-    parcels: list[Parcel]
-    lanes: dict[int, int]
-    wake_at: Instant | None
+    events: list[StoredEvent]  # with their outcomes, in the order of the events
+    parcels: list[Parcel]  # new parcels
+    lanes: dict[int, int]  # for hints: the least new rank of each lane
+    wake_at: Instant | None  # for hints: the earliest instant at which an execution or a step is due
     blocked: bool = False  # an execution waits for its turn
 
 
@@ -94,7 +94,7 @@ def take(
     """Store events and decide each at every trigger that listens to its name, or `only` at one trigger of a job.
 
     A repeated event gets the stored answer and fires nothing. With `strict`, a repeated event with another payload
-    raises OtherPayload, and none of the events is stored. An event without listeners is stored, too. If `room` is
+    raises PayloadConflict, and none of the events is stored. An event without listeners is stored, too. If `room` is
     patient, an execution that must wait for a quota raises OverQuota, and nothing is stored.
     """
     ids = [new_id() for _ in events]
@@ -126,7 +126,7 @@ def plan(
     rows = yield ForEach(LISTENERS, BY_NAME, [(namespace, event.name)])
     listeners = [read_listener(row) for row in sorted(rows, key=lambda row: row[0])]
     yield from read_choices(listeners)
-    yield from peek_counts([one for one in listeners if one.counts])
+    yield from peek_counts([one for one in listeners if one.depends_on_fires])
     yield from read_calendars(listeners, now)
     decided = _decide([(event_id, event)], listeners, False, lead, check, now)
     return _outcomes(decided, {}).get(event_id, []), bool(again)
@@ -175,7 +175,7 @@ def _insert(
 
 
 def _listeners(namespace: int, names: Iterable[str], only: tuple[UUID, str] | None) -> Script[list[EventListener]]:
-    """Return the listeners, locked until the commit."""
+    """Return the listeners of these events; their jobs are locked until the commit."""
     if only is None:
         given = [(namespace, name) for name in sorted(names)]
         found = yield ForEach(LISTENING_JOBS, BY_NAME, given)
@@ -188,7 +188,7 @@ def _listeners(namespace: int, names: Iterable[str], only: tuple[UUID, str] | No
         rows = yield ForEach(NAMED_LISTENERS, (("job", "uuid"), ("name", "text")), [only])
     listeners = [read_listener(row) for row in sorted(rows, key=lambda row: row[0])]
     yield from read_choices(listeners)
-    yield from lock_counts([one for one in listeners if one.counts])
+    yield from lock_counts([one for one in listeners if one.depends_on_fires])
     return listeners
 
 

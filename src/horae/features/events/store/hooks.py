@@ -40,7 +40,7 @@ END = Statement(
     "end_hooks",
     "UPDATE hooks SET until = $3 WHERE job = $1 AND trigger = $2 AND (until IS NULL OR until > $3) RETURNING hash",
 )
-MOST_SECRETS = 4  # valid at a time
+MOST_SECRETS = 4  # secrets of a webhook that are valid at a time
 
 
 class HookSecret(Struct, frozen=True, array_like=True):
@@ -99,7 +99,7 @@ def set_secret(hook: Hook, text: str, old_until: Instant, now: Instant) -> Scrip
 
 
 def page_after(digest: bytes, limit: int) -> Script[list[Hook]]:
-    """Return a page of the webhooks of all namespaces, ordered by hash."""
+    """Return a page of the webhooks of all namespaces, in the order of their hashes; it follows `digest`."""
     return [_hook(row) for row in (yield Fetch(SOME, (digest, limit)))]
 
 
@@ -110,7 +110,7 @@ def replace_secrets(hook: Hook, secrets: Sequence[HookSecret]) -> Script[bool]:
 
 
 def end(job: UUID, trigger: str, until: Instant) -> Script[int]:
-    """Let a trigger's webhooks end at an instant; return how many there were."""
+    """Set the end of a trigger's webhooks to an instant; return their number."""
     return len((yield Fetch(END, (job, trigger, until))))
 
 

@@ -38,7 +38,8 @@ EVENT_FIRES: Columns = (
     ("trigger_id", "uuid"), ("event", "uuid"), ("job", "uuid"), ("at", "bigint"), ("disposition", "text"),
     ("cause", "text"), ("execution", "uuid"),
 )  # fmt: skip
-# Locked until the commit: an edit or a deletion waits, or was first and is seen by the next statement.
+# The rows of the jobs stay locked until the commit. So an edit or a deletion of a job either waits for the commit, or
+# has been committed before and is seen by the next statement.
 HOLD_JOBS = Statement("hold_jobs", "SELECT j.id FROM given JOIN jobs j ON j.id = given.job FOR KEY SHARE OF j")
 _COUNTS = "SELECT t.trigger_id, t.fired, t.last_execution FROM given JOIN timers t ON t.trigger_id = given.trigger_id"
 HOLD_TIMERS = Statement("hold_timers", f"{_COUNTS} FOR UPDATE OF t")
@@ -65,13 +66,13 @@ class EventListener(Struct, kw_only=True):
     last: UUID | None = None  # the last execution
 
     @property
-    def counts(self) -> bool:
-        """Return whether its decisions depend on its earlier fires."""
+    def depends_on_fires(self) -> bool:
+        """Return whether decisions of this listener depend on its earlier fires."""
         return self.timer.rules.overlap != "allow" or self.timer.rules.max_fires is not None
 
     @property
     def key(self) -> str | None:
-        """The key by which its executions wait for each other, or None."""
+        """The key under which executions of this trigger wait for each other, or None if they do not wait."""
         return turn_key(self.target.job, self.timer.name) if self.timer.rules.overlap in turns.KEYED else None
 
     @property
@@ -100,13 +101,13 @@ class ListenerDecision(Struct, frozen=True):
 
 
 def read_listener(row: Row) -> EventListener:
-    """Read a listener from the columns of its timer, followed by those of its target."""
+    """Read a listener from a row with the columns of its timer, followed by those of its target."""
     timer = read_timer(row)
     return EventListener(timer=timer, target=read_target(row, COUNT), fired=timer.fired)
 
 
 def read_choices(listeners: Sequence[EventListener]) -> Script[None]:
-    """Add the versions to choose from to the targets of jobs with a rollout."""
+    """Add the job versions between which a rollout chooses to the targets of jobs with a rollout."""
     if any(one.target.rolling is not None for one in listeners):
         known = yield from with_choices({one.target.job: one.target for one in listeners})
         for one in listeners:
@@ -135,7 +136,7 @@ def _calendar_names(listener: EventListener) -> calendars.CalendarNames:
 
 
 def lock_counts(listeners: Sequence[EventListener]) -> Script[None]:
-    """Lock the timers of listeners with counters, and read the counters under the lock."""
+    """Lock the timers of listeners whose decisions depend on earlier fires, and read their counters under the lock."""
     if not listeners:
         return
     yield from _read_counts(HOLD_TIMERS, listeners)
@@ -143,7 +144,7 @@ def lock_counts(listeners: Sequence[EventListener]) -> Script[None]:
 
 
 def peek_counts(listeners: Sequence[EventListener]) -> Script[None]:
-    """Read the counters of listeners without a lock: they may change at any time."""
+    """Read the counters of listeners without a lock, for a plan; they may change at any time."""
     if not listeners:
         return
     yield from _read_counts(LOOK_AT_TIMERS, listeners)
@@ -163,7 +164,10 @@ def _read_counts(ask: Statement, listeners: Sequence[EventListener]) -> Script[N
 
 
 def _take_turns(keyed: dict[str, EventListener]) -> Script[None]:
-    """Lock and read the turns of listeners. An execution that started before its trigger had turns gets the turn."""
+    """Lock and read the turns of listeners.
+
+    If the last execution of a trigger is live, but was started before the trigger had turns, it gets the turn.
+    """
     standing = yield from turns.read_turns(keyed)
     unruly = {key: one.last for key, one in keyed.items() if one.last and one.turn.busy and standing[key].is_free}
     standing |= yield from turns.adopt(unruly)
@@ -180,7 +184,7 @@ def decide_at(
     check: Check,
     now: Instant,
 ) -> ListenerDecision:
-    """Decide one event at one listener, and build its execution. An error skips this listener only, not the others."""
+    """Decide one event at one listener, and build its execution. An error skips only this listener."""
     try:
         verdict = decide_event(listener.listening(), scope, now)
     except Exception as error:
@@ -212,7 +216,10 @@ def decide_at(
 
 
 def keep_newest(decided: Sequence[ListenerDecision]) -> list[ListenerDecision]:
-    """Let only the newest event fire at a listener where only the newest execution waits; the others are outrun."""
+    """Let only the newest event fire at a listener of whose executions only the newest may wait.
+
+    The decisions about the earlier events become `OVERTAKEN`.
+    """
     kept: list[ListenerDecision] = []
     seen: set[UUID] = set()
     for d in reversed(decided):
@@ -227,7 +234,7 @@ def keep_newest(decided: Sequence[ListenerDecision]) -> list[ListenerDecision]:
 
 
 class WrittenFires(Struct, frozen=True):
-    """The executions and parcels written for decided events."""
+    """The executions and parcels that were written for decided events."""
 
     executions: dict[tuple[UUID, UUID], UUID]  # (trigger, event) -> execution
     parcels: list[Parcel]
@@ -248,7 +255,7 @@ def write_fires(
     fired = [(d, d.wanted) for d in decided if d.wanted is not None]
     asked = yield from assign_share_lanes([wanted for _, wanted in fired], now)
     placed, parcels = place(asked, {}, new_id, now)
-    free = [(parcel, ahead) for parcel, ahead in parcels if not turns.is_gated(parcel)]
+    free = [(parcel, lead) for parcel, lead in parcels if not turns.is_gated(parcel)]
     done = Consequences()
     if free:
         done.lanes, done.wake_at = yield from put_parcels(free, now)
@@ -269,7 +276,7 @@ def write_fires(
         yield Insert("event_fires", EVENT_FIRES, rows)
     yield from screening.keep([receipts[0].execution_id for receipts in placed])
     yield from screening.settle(new_id, now)
-    counting = {d.listener.timer.id: d.listener for d, _ in fired if d.listener.counts}
+    counting = {d.listener.timer.id: d.listener for d, _ in fired if d.listener.depends_on_fires}
     columns: Columns = (("trigger_id", "uuid"), ("fired", "int"), ("last_execution", "uuid"))
     if counting:
         yield ForEach(
@@ -316,7 +323,7 @@ def _settle(
     now: Instant,
     done: Consequences,
 ) -> Script[None]:
-    """Let executions wait for their turn. Waiting executions that they replace end, and dependent jobs are notified."""
+    """Put executions in line for their turns; end waiting executions that they replace, and advance dependent jobs."""
     replacing = {one.key for one in fired if one.key is not None and one.replaces}
     over = yield from turns.settle(parcels, replacing, now)
     if over:

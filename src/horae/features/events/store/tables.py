@@ -28,7 +28,7 @@ hooks = table(
     col("namespace", INT),
     col("job", ID),
     col("trigger", TEXT),
-    col("secrets", TEXT),  # a list of (secret, end of validity), newest first; sealed, not hashed: they verify
+    col("secrets", TEXT),  # (secret, end of validity), newest first; sealed, not hashed, because they verify signatures
     col("created_at", BIG),
     opt("until", BIG),
     Index("hooks_trigger", "job", "trigger"),

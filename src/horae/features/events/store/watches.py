@@ -1,8 +1,8 @@
 """The table of watches: places that are scanned periodically, where each version of each object fires once.
 
-A server leases the row of a watch and scans the place outside any transaction. It writes its findings only while the
-row still has the instant at which its scan began. So if two servers scan a place, or one was frozen and overtaken,
-only one writes. A remembered object version never fires again.
+A server leases the row of a watch and scans the place outside any transaction. It writes the objects that it has found
+only while the row still has the instant at which its scan began. So if two servers scan a place, for example because
+one was frozen and lost its lease, only one of them writes. A remembered object version never fires again.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,7 +38,8 @@ NEXT = Statement(
     "SELECT min(w.next_poll_at) FROM watches w JOIN triggers g ON g.id = w.trigger_id JOIN jobs j ON j.id = w.job"
     " WHERE g.state = 'active' AND j.state = 'active'",
 )
-# Nothing is written if the trigger or job was paused or deleted meanwhile: the objects are found again on resume.
+# If the trigger or its job was paused or deleted meanwhile, nothing is written. After a resumption, the objects are
+# found again.
 LOCK_WATCH = Statement(
     "hold_watch",
     "SELECT w.polled_at FROM watches w JOIN triggers g ON g.id = w.trigger_id JOIN jobs j ON j.id = w.job"
@@ -63,7 +64,7 @@ FAIL = Statement(
     "fail_watch",
     "UPDATE watches SET next_poll_at = $3, trouble = $4 WHERE id = $1 AND polled_at = $2 RETURNING trigger_id",
 )
-# The column in which every kind of trigger reports why it does not fire; written only on change.
+# In this column triggers of all kinds have the reason why they do not fire. It is cleared only if it is set.
 SET_TROUBLE = Statement("tell_trouble", "UPDATE timers SET trouble = $2 WHERE trigger_id = $1")
 CLEAR_TROUBLE = Statement(
     "untell_trouble", "UPDATE timers SET trouble = NULL WHERE trigger_id = $1 AND trouble IS NOT NULL"
@@ -75,11 +76,11 @@ FORGET = Statement(
 )
 TROUBLED = Statement("troubled_watches", "SELECT count(*) FROM watches WHERE trouble IS NOT NULL")
 WATCHED: Columns = (("watch", "uuid"), ("object", "uuid"), ("seen_at", "bigint"))
-LEASE: Micros = 60 * SECOND  # a scan that does not renew its lease for so long is taken over
+LEASE: Micros = 60 * SECOND  # if a scan does not renew its lease for this time, another server scans the place
 
 
 class Poll(Struct, frozen=True, kw_only=True):
-    """One scan of a watched place; `began_at` is the fence."""
+    """One scan of a watched place; the row of the watch must still have its `began_at` when the scan writes."""
 
     watch: UUID
     job: UUID
@@ -88,7 +89,7 @@ class Poll(Struct, frozen=True, kw_only=True):
     place: WatchTrigger
     since: Instant  # when the watch began
     ready: bool  # a first scan has completed, so the objects from before the watch are known
-    counted_at: Instant
+    counted_at: Instant  # when the latest scan began that marked all objects as seen
     began_at: Instant
 
 
@@ -100,8 +101,8 @@ class FoundObject(Struct, frozen=True, kw_only=True):
     silent: bool = False
 
 
-class Overtaken(Exception):
-    """Another server scans this place now, or the watch was paused. The findings of this scan are dropped."""
+class LeaseLost(Exception):
+    """Raised if another server scans the place now, or the watch was paused: this scan must not write."""
 
 
 def lease_due(limit: int, now: Instant) -> Script[list[Poll]]:
@@ -132,7 +133,7 @@ def next_due() -> Script[Instant | None]:
 
 
 def remembered_objects(watch: UUID, objects: Sequence[UUID]) -> Script[set[UUID]]:
-    """Return the object versions that are remembered."""
+    """Return those of the object versions that the store remembers."""
     columns: Columns = (("watch", "uuid"), ("object", "uuid"))
     rows = yield ForEach(REMEMBERED, columns, [(watch, object_id) for object_id in objects])
     return {row[0] for row in rows}
@@ -147,7 +148,7 @@ def record_found(
     now: Instant,
     room: Room = ALL_ROOM,
 ) -> Script[IntakeResult]:
-    """Remember object versions, and fire the new ones. Raises Overtaken, and OverQuota as `take` does."""
+    """Remember object versions, and fire the new ones. Raises LeaseLost, and OverQuota as `take` does."""
     yield from lock_jobs({poll.job})  # before the watch, as an edit of the job does
     yield from _check_lease(poll)
     rows = [(poll.watch, one.object, now) for one in sorted(found, key=lambda one: one.object)]
@@ -164,11 +165,11 @@ def record_found(
 def _check_lease(poll: Poll) -> Script[None]:
     rows = yield Fetch(LOCK_WATCH, (poll.watch,))
     if not rows or rows[0][0] != poll.began_at:  # guard: look-not-overtaken
-        raise Overtaken
+        raise LeaseLost
 
 
 def mark_seen(poll: Poll, objects: Sequence[UUID], now: Instant) -> Script[None]:
-    """Record that remembered object versions still exist, for `forget`. Raises Overtaken."""
+    """Record that remembered object versions still exist, for `forget`. Raises LeaseLost."""
     yield from _check_lease(poll)
     columns: Columns = WATCHED
     yield ForEach(SEEN, columns, [(poll.watch, object_id, now) for object_id in sorted(objects)])
@@ -176,19 +177,19 @@ def mark_seen(poll: Poll, objects: Sequence[UUID], now: Instant) -> Script[None]
 
 
 def renew(poll: Poll, now: Instant) -> Script[None]:
-    """Renew the lease of a scan. Raises Overtaken."""
+    """Renew the lease of a scan. Raises LeaseLost."""
     if not (yield Fetch(RENEW, (poll.watch, poll.began_at, now + LEASE))):
-        raise Overtaken
+        raise LeaseLost
 
 
 def forget(poll: Poll, most: int) -> Script[bool]:
-    """Delete object versions that were not seen since this scan began; return true if there may be more."""
+    """Delete object versions that this scan has not marked as seen; return true if there may be more."""
     yield from _check_lease(poll)
     return len((yield Fetch(FORGET, (poll.watch, poll.began_at, most)))) == most
 
 
 def finish(poll: Poll, objects: int, counted_at: Instant, next_poll_at: Instant) -> Script[bool]:
-    """Complete a scan; return false if it was overtaken."""
+    """Complete a scan; return false if it has lost its lease."""
     row = (poll.watch, poll.began_at, next_poll_at, objects, counted_at)
     rows = yield Fetch(FINISH, row)
     for (trigger_id,) in rows:

@@ -1,1 +1,1 @@
-"""Reading and searching log lines, window by window."""
+"""Reads and searches of log lines, window by window."""

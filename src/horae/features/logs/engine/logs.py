@@ -1,4 +1,4 @@
-"""Reads of log lines: after a line, before a line, the last ones, or only matching ones."""
+"""Reads of log lines: after a line, before a line, or the last lines, with or without a filter."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Protocol
@@ -21,7 +21,7 @@ from horae.store.executions import log_lines
 from horae.store.executions.reads.execution_reads import FoundExecution
 
 MOST_LINES = 10_000  # in one page
-TOGETHER, BYTES_TOGETHER = 5_000, 1024 * 1024  # lines and bytes of one piece of a text
+TOGETHER, BYTES_TOGETHER = 5_000, 1024 * 1024  # lines and bytes that are sent together when a log is read as one text
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
 
 
@@ -32,7 +32,7 @@ class Finder(Protocol):
 
 
 class LineSelection(Struct, frozen=True, kw_only=True):
-    """A selection of lines: of an attempt, with a text in them, of at least a level."""
+    """A selection of lines: by their attempt, by a text in them, and by their least level."""
 
     attempt: int | None = None
     grep: str | None = None
@@ -40,7 +40,7 @@ class LineSelection(Struct, frozen=True, kw_only=True):
 
     @property
     def filter(self) -> LineFilter | None:
-        """Return the filter for single lines, or None when it selects all."""
+        """Return the filter by text and level, or None when neither is given."""
         if self.attempt is not None and not 0 <= self.attempt < 2**31:
             raise BadInput(f"attempt cannot be {self.attempt}.", "Attempts count from 1.", field="attempt")
         if self.level is not None and self.level not in LEVELS:
@@ -78,8 +78,8 @@ class ExecutionLogs:
     ) -> LogPage:
         """Return lines in order: from the start, after a cursor or number, before a number, or the last `tail` lines.
 
-        Numbers count from 1 through all attempts and never change. A page of long lines or of a search may be short,
-        and a page of a search even empty, although `more` is true.
+        Lines are numbered from 1 through all attempts, and their numbers never change. Although `more` is true, a page
+        may have fewer lines than `limit` if lines are long, or in a search; in a search it may even be empty.
         """
         place = START if cursor is None else read_cursor(cursor, tuple[Count, Count])
         check_limit(limit, MOST_LINES)
@@ -121,7 +121,7 @@ class ExecutionLogs:
         *,
         times: bool = False,
     ) -> AsyncIterator[bytes]:
-        """Return all lines as one text in pieces; with `times`, each line begins with its time."""
+        """Return all lines as one text, in chunks; with `times`, each line begins with its time."""
         line_filter = wanted.filter
         e = (await self._executions.find(namespace, execution)).execution
         return self._pieces(e, wanted, line_filter, times)
@@ -144,14 +144,20 @@ class ExecutionLogs:
             yield f"{cut.notice}\n".encode()
 
     def _cut(self, extent: log_reads.LogExtent) -> CutView | None:
-        """Describe missing lines; a worker that leaves lines out also writes a notice in their place."""
+        """Describe missing lines, or return None if none are missing.
+
+        A worker that leaves lines out also writes a line about it in their place.
+        """
         notices: list[str] = []
         if extent.left_lines:
             notices.append(
-                f"{extent.left_lines} lines ({extent.left_bytes} bytes) were left out: an attempt wrote too much."
+                f"{extent.left_lines} lines ({extent.left_bytes} bytes) were left out,"
+                " because an attempt wrote more than its limit."
             )
         if ends := extent.upto >= self._most:
-            notices.append(f"The log ends here: {self._most} bytes are stored per execution, and it wrote more.")
+            notices.append(
+                f"The log ends here: {self._most} bytes are stored per execution, and this execution wrote more."
+            )
         if not notices:
             return None
         return CutView(lines=extent.left_lines, bytes=extent.left_bytes, ends=ends, notice=" ".join(notices))

@@ -1,4 +1,7 @@
-"""Windows of a log: as many lines after or before a place as fit. Pieces are unpacked one after another."""
+"""Windows of a log: as many lines after or before a place (attempt, seq) as fit into one answer.
+
+Lines are stored in packed pieces, which are unpacked one after another.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -16,7 +19,7 @@ from horae.store.contract import Store
 
 MOST_SEARCHED = 100_000  # lines that are searched for one window, however few match
 MOST_BYTES_SEARCHED = 16 * 1024 * 1024
-MOST_BYTES = 8 * 1024 * 1024  # of the lines of one window: 500 of the longest lines of a bundled worker
+MOST_BYTES = 8 * 1024 * 1024  # of the lines of one window: 500 of the longest lines that Horae's own workers send
 READ_TOGETHER = 4 * 1024 * 1024  # bytes of packed pieces that are read at once
 LONG = 128 * 1024  # bytes of a packed piece that is unpacked in a thread, to keep the event loop free
 START: Place = (0, 0)
@@ -27,37 +30,37 @@ LineFilter = Callable[[str, str], bool]  # of stream and text
 class LineRange(Struct, frozen=True, kw_only=True):
     """The wanted lines of an execution: their attempt, a filter, and bounds on their number and total size."""
 
-    id: UUID
-    attempt: int | None = None
+    id: UUID  # of the execution
+    attempt: int | None = None  # None: all attempts
     filter: LineFilter | None = None
     limit: int
     bytes: int = MOST_BYTES
 
 
 class SearchedPiece(Struct):
-    """The wanted lines of a piece, the numbers of the first and last searched line, and the size of all of them."""
+    """The wanted lines of a piece, and the lines of it that were searched."""
 
     lines: list[Line]
-    first: int
+    first: int  # numbers of the first and last searched line
     last: int
-    size: int
+    size: int  # characters of all lines of the piece
 
 
 class LogWindow(Struct):
-    """The lines that were found, their bounds, and whether there may be more."""
+    """The lines that were found, the lines that were searched, and whether there may be more."""
 
     lines: list[Line]
     first: int = 0  # numbers of the first and last searched line
     last: int = 0
-    following: Place = START
+    following: Place = START  # the place after the last searched line, at which the next window begins
     more: bool = False
-    bytes: int = 0  # of the lines that were found
-    looked: int = 0  # searched lines
-    searched: int = 0  # searched bytes
+    bytes: int = 0  # size of the lines that were found
+    looked: int = 0  # number of searched lines
+    searched: int = 0  # size of the pieces that were searched
     is_full: bool = False
 
     def fit(self, lines: Sequence[Line], span: LineRange) -> int:
-        """Return the number of these lines, from the first on, that fit; an empty window takes at least one."""
+        """Return how many of these lines, counted from the first, fit; an empty window takes at least one."""
         room, fitting = span.limit - len(self.lines), 0
         for line in islice(lines, room):
             size = len(line[5]) + LINE
@@ -79,7 +82,7 @@ class LogWindow(Struct):
 
 
 async def forward(store: Store, span: LineRange, place: Place) -> LogWindow:
-    """Return lines from a place on."""
+    """Return the window of lines that begins at a place."""
     found, many = LogWindow([], following=max(place, (span.attempt or 0, 0)), more=True), FEW
     while not found.is_enough(span):
         start = found.following
@@ -106,7 +109,10 @@ async def forward(store: Store, span: LineRange, place: Place) -> LogWindow:
 
 
 async def backward(store: Store, span: LineRange, place: Place | None, newest: Place) -> LogWindow:
-    """Return the last lines before a place, or the last of all; `newest` is the next place if there are none."""
+    """Return the window of the last lines before a place, or, if `place` is None, of the last lines of the log.
+
+    `newest` is the place at which the next window begins if there are no lines.
+    """
     found, many, end = LogWindow([], following=place or newest, more=True), FEW, place
     while not found.is_enough(span):
         pieces = await store.read(partial(log_reads.before, span.id, span.attempt, end, many))
@@ -133,13 +139,13 @@ async def backward(store: Store, span: LineRange, place: Place | None, newest: P
 
 
 def _together(pieces: Sequence[Piece]) -> int:
-    """Return the number of pieces to read next, by the size of the largest piece before."""
+    """Return the number of pieces to read next, as if they were as large as the largest of these pieces."""
     largest = max(len(piece.lines) for piece in pieces)
     return max(1, min(MANY, READ_TOGETHER // max(1, largest)))
 
 
 def open_lines(piece: Piece | None, attempt: int | None, line_filter: LineFilter | None) -> list[Line]:
-    """Return the wanted lines among those without an end."""
+    """Return the unfinished lines that pass a filter; `piece` has the unfinished lines of the newest attempt."""
     if piece is None or attempt not in (None, piece.attempt):
         return []
     columns = unpack_lines(piece.lines)
@@ -154,9 +160,9 @@ def open_lines(piece: Piece | None, attempt: int | None, line_filter: LineFilter
 async def _part(
     piece: Piece, line_filter: LineFilter | None, low: Place = START, high: Place | None = None
 ) -> SearchedPiece:
-    """Return the wanted lines of a piece within bounds.
+    """Return the wanted lines of a piece between two places.
 
-    A search runs in a thread, because it is long and would block the event loop.
+    A search, or a large piece, is handled in a thread, because it would block the event loop.
     """
     if line_filter is None and len(piece.lines) < LONG:
         return _select(piece, None, low, high)

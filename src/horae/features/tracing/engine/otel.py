@@ -18,7 +18,7 @@ from horae.features.tracing.engine.spans import Tracing
 from horae.model.base.trace import TraceContext
 from horae.model.executions.tracer import TraceSpan
 
-PLACES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 ROOM = 2048  # spans that may wait to be sent, unless OTEL_BSP_MAX_QUEUE_SIZE sets another number
 CLOSING = 2.0  # seconds to send the remaining spans when the process ends
 log = structlog.get_logger("horae.engine")
@@ -27,15 +27,15 @@ log = structlog.get_logger("horae.engine")
 def open_sink(endpoint: str, service: str, environ: Mapping[str, str]) -> "OtelSink | None":
     """Return the exporter of spans, or None if no endpoint is configured.
 
-    Raises BadInput when the setting `otlp_endpoint` is used and the SDK is missing. The OTEL_* variables may be meant
-    for other programs: without the SDK they only cause a warning in the log.
+    Raises BadInput when the setting `otlp_endpoint` is used and the SDK is missing. If only OTEL_* variables name an
+    endpoint, a missing SDK just causes a warning in the log, because the variables may be meant for other programs.
     """
     if not is_enabled(endpoint, environ):
         return None
     try:
         return OtelSink(endpoint, environ.get("OTEL_SERVICE_NAME") or service)
     except ImportError:
-        remedy = "Install it with `pip install horae[otel]`, or take otlp_endpoint away."
+        remedy = "Install it with `pip install horae[otel]`, or remove otlp_endpoint from the settings."
         if endpoint:
             raise BadInput(
                 "otlp_endpoint is set, but OpenTelemetry's SDK is missing.", remedy, field="otlp_endpoint"
@@ -45,10 +45,10 @@ def open_sink(endpoint: str, service: str, environ: Mapping[str, str]) -> "OtelS
 
 
 def is_enabled(endpoint: str, environ: Mapping[str, str]) -> bool:
-    """Tell whether spans are to be exported."""
+    """Tell whether an endpoint is configured, and the OTEL_* variables do not turn traces off."""
     if environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER") == "none":
         return False
-    return bool(endpoint) or any(environ.get(place) for place in PLACES)
+    return bool(endpoint) or any(environ.get(name) for name in ENDPOINT_VARIABLES)
 
 
 def open_tracer(endpoint: str, environ: Mapping[str, str], env: Env) -> Tracing | None:
@@ -58,7 +58,10 @@ def open_tracer(endpoint: str, environ: Mapping[str, str], env: Env) -> Tracing 
 
 
 class OtelSink:
-    """An exporter that passes spans to the SDK's batches. Spans beyond their room are dropped here, at no cost."""
+    """An exporter that passes spans to the SDK, which sends them in batches.
+
+    If too many spans wait to be sent, further spans are dropped here, before any work is spent on them.
+    """
 
     def __init__(self, endpoint: str, service: str) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -109,14 +112,17 @@ class OtelSink:
             trace.set_tracer_provider(self.provider)
 
     async def close(self) -> None:
-        """Send the remaining spans, for at most `CLOSING` seconds; a thread that still tries ends with the process."""
+        """Send the remaining spans, for at most `CLOSING` seconds.
+
+        A thread sends them; if it needs longer, it ends with the process.
+        """
         sent = asyncio.Event()
-        told = asyncio.get_running_loop().call_soon_threadsafe
+        call_soon = asyncio.get_running_loop().call_soon_threadsafe
 
         def finish() -> None:
             self.provider.shutdown()
             with suppress(RuntimeError):  # the event loop has ended
-                told(sent.set)
+                call_soon(sent.set)
 
         Thread(target=finish, name="horae-traces", daemon=True).start()
         with suppress(TimeoutError):

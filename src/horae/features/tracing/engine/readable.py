@@ -13,7 +13,7 @@ from horae.model.base.trace import TraceContext
 from horae.model.executions.tracer import Kind, TraceSpan
 from horae.model.fleet.protocol import Failure
 
-TO_OTEL = 1000  # OpenTelemetry's times are nanoseconds, Horae's are microseconds
+TO_OTEL = 1000  # factor from Horae's times, in microseconds, to OpenTelemetry's, in nanoseconds
 MOST_STATUS, MOST_MESSAGE = 200, 8_000  # characters of an error: in a span's status, and as its exception
 SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 KINDS: Mapping[Kind, SpanKind] = {
@@ -48,7 +48,7 @@ def context(of: TraceContext) -> SpanContext:
 
 
 def _exception(error: Failure, at: int) -> Event:
-    """Return a failure as an exception event of OpenTelemetry; of a long traceback, keep the end."""
+    """Return a failure as an exception event of OpenTelemetry; a long traceback is cut at its beginning."""
     attributes = {"exception.type": error.type, "exception.message": error.message[:MOST_MESSAGE]}
     if error.traceback:
         attributes["exception.stacktrace"] = error.traceback[-MOST_MESSAGE:]

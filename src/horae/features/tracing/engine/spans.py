@@ -24,7 +24,7 @@ class Tracing:
         self._env, self.sink = env, sink
 
     def root(self, execution: UUID) -> TraceContext:
-        """Return a new trace for an execution that came without one."""
+        """Return a new trace for an execution that was submitted without a trace."""
         root = root_of(execution)
         return root if self.sink.samples(root.trace_id) else structs.replace(root, sampled=False)
 
@@ -50,42 +50,46 @@ class Tracing:
         """Record the span of an answered request."""
         if not one.context.sampled:
             return
-        told: dict[str, str | int] = {"horae.job": job, "horae.executions": count}
+        attributes: dict[str, str | int] = {"horae.job": job, "horae.executions": count}
         if len(executions) == 1:
-            told["horae.execution_id"] = str(executions[0])
+            attributes["horae.execution_id"] = str(executions[0])
         self.sink.record(
             TraceSpan(
                 name=f"submit {job}", kind="producer", context=one.context, parent=one.parent, start=one.start,
-                end=self._env.now(), attributes=told, error=None if error is None else _failure(error),
+                end=self._env.now(), attributes=attributes, error=None if error is None else _failure(error),
             )
         )  # fmt: skip
 
     def granted(self, running: RunningSlice, parcel: Parcel, job: str) -> list[Extra]:
-        """Return the extras of granted items, each with its trace context; record the time that they were queued."""
+        """Return the extras of granted items, each with its trace context; record spans of their time in the queue."""
         extras = []
         for item, extra in enumerate(extras_of(parcel.extras, running.lo, running.hi), running.lo):
             execution = execution_id(parcel.id, item)
-            made = parcel.envelope.due_at, parcel.submitted_at
-            context = self.context(extra, execution, job, made, first=running.attempt == 1)
+            due_and_created = parcel.envelope.due_at, parcel.submitted_at
+            context = self.context(extra, execution, job, due_and_created, first=running.attempt == 1)
             extras.append(extra if extra.trace else structs.replace(extra, trace=context.header))
             self.waited(context, execution, running.attempt, job, running.queued_at, running.granted_at)
         return extras
 
-    def context(self, extra: Extra, execution: UUID, job: str, made: DueAndCreated, *, first: bool) -> TraceContext:
-        """Return the trace context of an execution; without one, begin a trace, recorded at its `first` start.
+    def context(
+        self, extra: Extra, execution: UUID, job: str, due_and_created: DueAndCreated, *, first: bool
+    ) -> TraceContext:
+        """Return the trace context of an execution; if it has none, begin a trace.
 
-        The first span of that trace lasts from the due time to the creation of the execution.
+        The first span of a new trace is recorded only at the `first` start of the execution. It lasts from the due time
+        to the creation of the execution.
         """
         given = read_trace(extra.trace, extra.trace_state)
         if given is not None:
             return given
         root = self.root(execution)
         if first and root.sampled:
-            told = {"horae.job": job, "horae.execution_id": str(execution), "horae.origin": extra.origin or "submit"}
+            origin = extra.origin or "submit"
+            attributes = {"horae.job": job, "horae.execution_id": str(execution), "horae.origin": origin}
             self.sink.record(
                 TraceSpan(
-                    name=f"{extra.origin or 'submit'} {job}", kind="producer", context=root, parent=None,
-                    start=min(made), end=made[1], attributes=told,
+                    name=f"{origin} {job}", kind="producer", context=root, parent=None,
+                    start=min(due_and_created), end=due_and_created[1], attributes=attributes,
                 )
             )  # fmt: skip
         return root
@@ -106,7 +110,10 @@ class Tracing:
         )  # fmt: skip
 
     def within(self, extra: Extra, execution: UUID, attempt: int) -> str:
-        """Return the trace context for the steps of a workflow: its own span, which is recorded when it ends."""
+        """Return the trace context for the steps of a workflow.
+
+        Their parent is the span of the workflow's attempt, which is recorded when the workflow ends.
+        """
         own = read_trace(extra.trace, extra.trace_state) or self.root(execution)
         return (
             structs.replace(own, span_id=span_of("attempt", execution, attempt)).header if own.sampled else own.header
@@ -116,7 +123,7 @@ class Tracing:
         """Record the span of a workflow that ended."""
         if not context.sampled:
             return
-        told: dict[str, str | int] = {
+        attributes: dict[str, str | int] = {
             "horae.job": job, "horae.execution_id": str(execution), "horae.attempt": flow.attempt,
             "horae.outcome": outcome,
         }  # fmt: skip
@@ -124,8 +131,8 @@ class Tracing:
             TraceSpan(
                 name=f"run {job}", kind="internal",
                 context=structs.replace(context, span_id=span_of("attempt", execution, flow.attempt)),
-                parent=context.span_id, start=flow.began_at, end=max(flow.began_at, flow.ended_at), attributes=told,
-                error=flow.error,
+                parent=context.span_id, start=flow.began_at, end=max(flow.began_at, flow.ended_at),
+                attributes=attributes, error=flow.error,
             )
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Spans of whole workflows, recorded by the server that ended them."""
+"""Spans of whole workflows. The server that commits the end of a workflow records its span."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -12,9 +12,9 @@ from horae.model.executions.parcel import Parcel, extra_of
 from horae.store.contract import Store
 from horae.store.executions.state_changes import FinishedItems
 
-BATCH = 256
-MOST = 10_000  # ended workflows that wait to be recorded; beyond that, the oldest are dropped
-SAFETY = 60.0
+BATCH = 256  # workflows whose spans are recorded together
+MOST = 10_000  # ended workflows that wait to be recorded; if there are more, the oldest are dropped
+SAFETY = 60.0  # seconds between steps without an ended workflow
 
 
 class WorkflowSpans:
@@ -28,7 +28,7 @@ class WorkflowSpans:
         self.alarm = Alarm()
 
     def add(self, ended: Iterable[FinishedItems]) -> None:
-        """Add the workflows among ended executions."""
+        """Add those of the ended executions that are workflows."""
         flows = [one for one in ended if one.flow is not None]
         if flows:
             self._ended.extend(flows)
@@ -38,27 +38,27 @@ class WorkflowSpans:
         """Record the spans of one batch."""
         batch = [self._ended.popleft() for _ in range(min(BATCH, len(self._ended)))]
         try:
-            await self._tell_all(batch)
+            await self._record_all(batch)
         except BaseException:
             room = MOST - len(self._ended)
             self._ended.extendleft(reversed(batch[-room:] if room else []))
             raise
         return 0.0 if self._ended else SAFETY
 
-    async def _tell_all(self, batch: Sequence[FinishedItems]) -> None:
+    async def _record_all(self, batch: Sequence[FinishedItems]) -> None:
         if batch:
             parcels = {one.id: one for one in await self._store.parcels(sorted({one.parcel for one in batch}))}
             versions = {(one.envelope.job, one.envelope.version) for one in parcels.values()}
             known = await self._definitions.get(sorted(versions))
             names = {version: one.name for version, one in known.items()}
             for one in batch:
-                self._tell(one, parcels.get(one.parcel), names)
+                self._record(one, parcels.get(one.parcel), names)
 
-    def _tell(self, ended: FinishedItems, parcel: Parcel | None, names: dict[tuple[UUID, int], str]) -> None:
+    def _record(self, ended: FinishedItems, parcel: Parcel | None, names: dict[tuple[UUID, int], str]) -> None:
         if parcel is None or ended.flow is None:
             return
         job = names.get((parcel.envelope.job, parcel.envelope.version), "")
-        made = parcel.envelope.due_at, parcel.submitted_at
+        due_and_created = parcel.envelope.due_at, parcel.submitted_at
         execution = execution_id(ended.parcel, ended.lo)
-        context = self._tracing.context(extra_of(parcel.extras, ended.lo), execution, job, made, first=False)
+        context = self._tracing.context(extra_of(parcel.extras, ended.lo), execution, job, due_and_created, first=False)
         self._tracing.workflow_ended(context, execution, job, ended.state, ended.flow)

@@ -1,1 +1,1 @@
-"""Watching: places outside are scanned periodically, and new objects fire. Only the feature's part imports this."""
+"""Watching: folders and buckets are scanned periodically, and new objects in them fire triggers."""

@@ -1,4 +1,4 @@
-"""Watched buckets: listing the objects under a prefix, page by page."""
+"""Watched buckets: the objects under a prefix are listed page by page."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,10 @@ async def pages(place: WatchTrigger, open_store: Open = open_bucket) -> AsyncIte
 
 
 def _listed(meta: Any, prefix: str) -> ObjectVersion:
-    """Read an entry. Its version is the id in the bucket; without versioning, the etag with the time of the write."""
+    """Read an entry of a listing.
+
+    The version is the object's version id; in a bucket without versions, the etag with the time of the last write.
+    """
     modified = (meta["last_modified"] - _EPOCH) // timedelta(microseconds=1)
     etag = None if meta["e_tag"] is None else str(meta["e_tag"]).strip('"')
     return ObjectVersion(

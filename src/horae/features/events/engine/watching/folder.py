@@ -1,4 +1,4 @@
-"""Watched folders: listing the files below a path in another thread, without following links."""
+"""Watched folders: a thread lists the files below a path, without following links."""
 
 import asyncio
 import os
@@ -20,14 +20,14 @@ async def pages(path: str, roots: Sequence[str]) -> AsyncIterator[list[ObjectVer
 
 
 def refuse_outside(path: str, roots: Sequence[str]) -> None:
-    """Refuse a path outside the allowed folders. Links are resolved first."""
+    """Raise BadInput for a path outside the allowed folders; links in the path are resolved first."""
     real = os.path.realpath(path)
     if not any(os.path.commonpath([real, root]) == root for root in map(os.path.realpath, roots)):
         raise BadInput(f"{path} is outside the places that this server may watch.", "See HORAE_WATCH_ROOTS.")
 
 
 def _walk(root: bytes) -> Iterator[ObjectVersion]:
-    """Yield every regular file; files that vanish meanwhile are left out. One folder is open at a time."""
+    """Yield every regular file; files that vanish meanwhile are left out. Only one folder is open at a time."""
     folders = [root]
     while folders:
         folder = folders.pop()

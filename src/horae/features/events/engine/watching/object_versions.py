@@ -24,17 +24,23 @@ class ObjectVersion(Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> UUID:
-        """The digest of key and version, by which the object version is remembered."""
+        """The digest of key and version, under which the store remembers the object version."""
         whole = hashlib.sha256(self.raw or self.key.encode()).digest() + self.version.encode()
         return UUID(bytes=hashlib.sha256(whole).digest()[:16])
 
     def is_settled(self, place: WatchTrigger, now: Instant) -> bool:
-        """Return whether it has been unchanged for long enough; a modification time in the future is not."""
+        """Return whether the object has been unchanged for the time `settle` of its place.
+
+        It has not if its modification time is in the future.
+        """
         return not now - place.settle < self.modified <= now
 
 
 def found_object(version: ObjectVersion, poll: Poll) -> FoundObject:
-    """Return the object version to write. A version from before the watch began may be remembered without firing."""
+    """Return the object version to write.
+
+    If the place ignores existing objects, the first scan remembers versions from before the watch without firing.
+    """
     place = poll.place
     before = version.modified < poll.since // SECOND * SECOND  # object stores report whole seconds
     silent = place.existing == "ignore" and not poll.ready and before

@@ -1,4 +1,4 @@
-"""Readable errors of object stores: they answer in XML or JSON, which the client wraps in lines of its own."""
+"""Readable errors of object stores: their answers are XML or JSON, to which the client library adds its own report."""
 
 import re
 
@@ -14,7 +14,7 @@ _METADATA = ("169.254.169.254", "metadata.google.internal")  # the sources of a 
 
 
 def in_words(error: Exception, bucket: str) -> BadInput:
-    """Return the reason why a bucket could not be listed, with a remedy, without the client's own report."""
+    """Return the reason why a bucket could not be listed, with a remedy, without the client library's report."""
     text = str(error).partition("\n\nDebug source:")[0]
     if any(place in text for place in _METADATA):
         return BadInput("This server has no credentials for object stores.", f"Set {_KEYS} in its environment.")
@@ -30,7 +30,10 @@ def in_words(error: Exception, bucket: str) -> BadInput:
 
 
 def _answer_of(text: str) -> str:
-    """Return the store's code and message; without them, the status; without that, the error of the request."""
+    """Return the code and message of the store's answer.
+
+    Without code and message, return the HTTP status; without a status, the error of the request.
+    """
     code, message, status = _CODE.search(text), _MESSAGE.search(text), _STATUS.search(text)
     parts = [code and code[1], message and (message[1] or message[2])]
     answer = ": ".join(part for part in parts if part) or (status[1].strip() if status else text.rpartition(" - ")[2])

@@ -1,4 +1,4 @@
-"""The watcher: places are scanned when they are due, outside any transaction, and each object version fires once."""
+"""The watcher: it scans places when they are due, outside any transaction, and fires each object version once."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -20,17 +20,17 @@ from horae.features.events.engine.watching.object_versions import ObjectVersion,
 from horae.features.events.store import watches
 from horae.features.events.store.events import IntakeResult
 from horae.features.events.store.listeners import Check
-from horae.features.events.store.watches import LEASE, Overtaken, Poll
+from horae.features.events.store.watches import LEASE, LeaseLost, Poll
 from horae.model.base.duration import DAY
 from horae.model.triggers.decisions.external import WatchTrigger, is_within
 from horae.store.contract import Store
 from horae.store.triggers.refusals import Room
 
-LOOK = 5.0  # seconds between steps without a hint
+IDLE_WAIT = 5.0  # seconds between steps without a hint
 AT_ONCE = 8  # places that one server scans concurrently
 BATCH = 500  # object versions that fire in one transaction
-FORGET_EVERY: Micros = DAY  # the interval at which vanished objects are forgotten
-AGAIN: Micros = 60 * SECOND  # the shortest pause after a place could not be scanned
+FORGET_EVERY: Micros = DAY  # the interval at which records of vanished objects are deleted
+MIN_RETRY_PAUSE: Micros = 60 * SECOND  # the shortest pause after a place could not be scanned
 MOST_REASON = 500
 log = structlog.get_logger("horae.engine")
 
@@ -61,7 +61,7 @@ class Places:
 
 
 class Watcher:
-    """The service that scans watched places. Several servers share the work; others take over that of a dead one."""
+    """The service that scans watched places. Several servers share the places, and take over those of a dead server."""
 
     name = "watcher"
 
@@ -90,10 +90,13 @@ class Watcher:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Start to scan the places that are due. The end of a scan rings the alarm; without watches, only read."""
+        """Start to scan the places that are due. A scan that ends wakes this service again.
+
+        When no place is due, a step costs one read.
+        """
         free = AT_ONCE - len(self._scans)
         if not self._clock.trusted or not free:
-            return LOOK
+            return IDLE_WAIT
         self._next = await self._store.read(watches.next_due)
         if self._next is None or self._next > self._env.now():
             return self._wait(self._next)
@@ -109,7 +112,7 @@ class Watcher:
         return await self._store.read(watches.troubled)
 
     def _wait(self, instant: Instant | None) -> Wait:
-        return LOOK if instant is None else min(LOOK, max(0.0, (instant - self._env.now()) / SECOND))
+        return IDLE_WAIT if instant is None else min(IDLE_WAIT, max(0.0, (instant - self._env.now()) / SECOND))
 
     def _done(self, task: "asyncio.Task[None]") -> None:
         self._scans.discard(task)
@@ -120,16 +123,16 @@ class Watcher:
         await asyncio.gather(*self._scans)
 
     async def stop(self) -> None:
-        """Cancel the running scans. Found objects are written already, or will be found again."""
+        """Cancel the running scans. Objects that are not written yet will be found again by the next scan."""
         for task in self._scans:
             task.cancel()
         await asyncio.gather(*self._scans, return_exceptions=True)
 
     async def _scan(self, poll: Poll) -> None:
-        """Scan a place once. An error is recorded with the trigger, and the place is tried again later."""
+        """Scan a place once. If this fails, record the error with the trigger, and scan the place again later."""
         try:
             await Scan(poll, self._env, self._store, self._write).run(self.places.pages(poll.place))
-        except Overtaken:
+        except LeaseLost:
             log.info("another server scans this place", watch=poll.place.url)
         except StoreUnavailable as error:
             log.warning("a scan was interrupted", watch=poll.place.url, error=error.detail)
@@ -142,14 +145,17 @@ class Watcher:
             await self._fail(poll, reason.partition("\n")[0][:MOST_REASON])
 
     async def _fail(self, poll: Poll, reason: str, wait: Micros | None = None) -> None:
-        pause = max(poll.place.interval, AGAIN) if wait is None else wait
+        pause = max(poll.place.interval, MIN_RETRY_PAUSE) if wait is None else wait
         try:
             await self._store.change(lambda now: watches.fail(poll, reason, now + pause))
         except StoreUnavailable as error:
             log.warning("a scan was interrupted", watch=poll.place.url, error=error.detail)
 
     async def _write(self, poll: Poll, listed: Sequence[ObjectVersion]) -> None:
-        """Fire object versions that were not remembered when they were read."""
+        """Fire object versions that the store did not know when this page was checked.
+
+        Those that it has recorded since are skipped.
+        """
         given = [found_object(one, poll) for one in listed]
         new_id, lead = self._env.new_id, self._directory.lead
         room = Room(bounds=self._store.bounds, delays=self._directory.delays, patient=True)
@@ -160,7 +166,7 @@ class Watcher:
         except OverQuota:
             if len(listed) == 1:
                 raise
-            for one in listed:  # one by one, until there is no room
+            for one in listed:  # one by one, until the quota has no room
                 await self._write(poll, [one])
             return
         self._store.created(done.parcels)
@@ -172,21 +178,21 @@ class Watcher:
 
 
 class Scan:
-    """One scan of a place, page by page, so that its memory does not grow with the place."""
+    """One scan of a place, page by page, so that the memory it needs does not grow with the number of objects."""
 
     def __init__(
         self, poll: Poll, env: Env, store: Store, write: Callable[[Poll, Sequence[ObjectVersion]], Awaitable[None]]
     ) -> None:
         self._poll, self._env, self._store, self._write = poll, env, store, write
         self._renewed = poll.began_at
-        self._counts = poll.ready and poll.began_at - poll.counted_at >= FORGET_EVERY
+        self._marks_seen = poll.ready and poll.began_at - poll.counted_at >= FORGET_EVERY
 
     async def run(self, pages: Pages) -> None:
         objects = 0
         async for page in pages:
             objects += len(page)
             await self._page(page)
-        if self._counts:
+        if self._marks_seen:
             while await self._store.write(lambda: watches.forget(self._poll, 1000)):
                 await self._env.clock.sleep(0)
         await self._finish(objects)
@@ -199,7 +205,7 @@ class Scan:
         new = [one for digest, one in whole.items() if digest not in known]
         for at in range(0, len(new), BATCH):
             await self._write(poll, new[at : at + BATCH])
-        if self._counts and known:
+        if self._marks_seen and known:
             await self._store.change(lambda now: watches.mark_seen(poll, list(known), now))
         elif now - self._renewed > LEASE // 3:
             await self._store.change(lambda now: watches.renew(poll, now))
@@ -207,7 +213,7 @@ class Scan:
 
     async def _finish(self, objects: int) -> None:
         poll = self._poll
-        counted_at = poll.counted_at if poll.ready and not self._counts else poll.began_at
+        counted_at = poll.counted_at if poll.ready and not self._marks_seen else poll.began_at
         next_at = max(self._env.now(), poll.began_at + poll.place.interval)
         if not await self._store.write(lambda: watches.finish(poll, objects, counted_at, next_at)):
-            raise Overtaken
+            raise LeaseLost
