@@ -127,7 +127,7 @@ def test_an_expression_with_too_costly_literals_is_refused_with_a_remedy():
         compile_template(f"${{{nested(LITERAL, 6, 'params.x == v0')}}}", "sequence")
 
     assert refused.value.fields["field"] == "sequence"
-    assert "leave the work to the job" in refused.value.remedy
+    assert "do the work in the job" in refused.value.remedy
 
 
 @pytest.mark.parametrize("name", OVER_DATA)

@@ -63,8 +63,8 @@ def doubled(times: int) -> str:
         ("a: 1\nb: \x07", 2, "does not allow"),
         (doubled(40), 15, "more than 100000 values"),
         ("a: &a " + "x" * 10_000 + "\n" + "".join(f"b{n}: *a\n" for n in range(400)), 319, "more than 100000 values"),
-        ("[" * 100_000, 1, "deeper than 64"),
-        ("a: &a " + "[" * 40 + "]" * 40 + "\nb: " + "[" * 40 + "*a" + "]" * 40, 2, "deeper than 64"),
+        ("[" * 100_000, 1, "more than 64 levels"),
+        ("a: &a " + "[" * 40 + "]" * 40 + "\nb: " + "[" * 40 + "*a" + "]" * 40, 2, "more than 64 levels"),
         ("x" * 300_000, None, "300000 characters"),
     ],
 )  # fmt: skip

@@ -102,7 +102,7 @@ async def test_results_too_large_for_expressions_are_passed_on_or_reported(world
     assert {found[name] for name in ("part", "size", "each")} == {"failed"}
     errors = await world.rows("SELECT error FROM flow_steps WHERE error IS NOT NULL")
     assert len(errors) == 3
-    assert all("lies in a file" in error and str(MAX_RESULT) in error for (error,) in errors)
+    assert all("is stored in a file" in error and str(MAX_RESULT) in error for (error,) in errors)
 
 
 async def test_a_foreach_collects_files_too_up_to_a_bound(world: World, monkeypatch: pytest.MonkeyPatch):

@@ -1,9 +1,9 @@
-"""The maximum nesting of JSON sent by workers: one limit, independent of the interpreter's own."""
+"""The maximum nesting of JSON that workers send. It does not depend on the recursion limit of the interpreter."""
 
 import re
 from itertools import accumulate
 
-MAX_NESTING = 500  # levels of a result
+MAX_NESTING = 500  # levels of lists and objects
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _OTHERS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = {mark: 1 if mark in b"[{" else -1 for mark in b"[]{}"}

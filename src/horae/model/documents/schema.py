@@ -1,7 +1,7 @@
 """Validation of values against JSON schemas, with a bounded cost; all validation goes through this module.
 
-The validator is native code that blocks the event loop while it runs. So the cost of a schema is estimated when it is
-compiled, and the cost of a value before it is checked. Both are refused if too expensive.
+The validator is native code that blocks the event loop while it runs. So the cost of a schema is computed when it is
+compiled, and the cost of a check before the check. A schema or a check that is too expensive is refused.
 """
 
 from collections.abc import Callable
@@ -26,8 +26,8 @@ from horae.model.documents.schema_cost import (
 from horae.model.executions.deduplication import start_batch
 
 MOST_MESSAGE = 500  # characters of a validation error
-MOST_KEPT = 500  # places of a schema that are cached
-SMALL = 64  # bytes of JSON; the number of values in smaller documents is not counted but bounded by their size
+MOST_KEPT = 500  # the places of a schema with more places are not kept in memory
+SMALL = 64  # bytes of JSON; in shorter JSON the values are not counted, because the length is bound enough
 MOST_TOGETHER = 40 * MOST_UNITS  # for all checks of one transaction
 _BACKTRACKS, _PATTERN_BYTES, _CACHE_BYTES = 10_000, 32_000, 1_000_000
 
@@ -66,7 +66,7 @@ class Validator:
         self._wrong = jsonschema_rs.ValidationError
 
     def fits(self, value: Any, most: int) -> bool:
-        """Return whether a value fits; `most` is an upper bound of its cost in units.
+        """Return whether a value fits the schema; `most` is an upper bound of the units to check it.
 
         Raises Costly if the check is too expensive.
         """
@@ -91,7 +91,7 @@ class Validator:
         return None
 
     def units(self, encoded: bytes) -> int:
-        """Estimate an upper bound of the units to check a value, from a quick look at its JSON."""
+        """Return an upper bound of the units to check a value, computed cheaply from its JSON."""
         size = len(encoded)
         nodes = size if size < SMALL else 1 + encoded.count(b",") + encoded.count(b"[") + encoded.count(b"{")
         unique = encoded.count(b"[") if self._unique is None else self._unique
@@ -105,7 +105,7 @@ class Validator:
 
 
 class CheckBudget:
-    """The budget for all checks of one piece of work."""
+    """The budget of units for all checks of one request or transaction."""
 
     def __init__(self, most: int = MOST_TOGETHER) -> None:
         self.units, self._most = 0, most
@@ -119,7 +119,7 @@ class CheckBudget:
 
 
 def _too_deep() -> Costly:
-    return Costly("These params are nested too deep for their schema.", "Nest them less.", field="params")
+    return Costly("These params are nested too deeply for their schema.", "Nest them less.", field="params")
 
 
 def shortened(message: str) -> str:
@@ -141,7 +141,7 @@ def validator_of(schema: bytes) -> Validator:
 
 @lru_cache(maxsize=1024)
 def _compiled(schema: bytes) -> Validator | Costly:
-    """Compile a schema, or return the refusal, so that a stored schema over the limits is measured only once too."""
+    """Compile a schema, or return the refusal, so that the cost of a refused schema is computed only once, too."""
     try:
         return Validator(msgspec.json.decode(schema))
     except Costly as error:
@@ -161,7 +161,7 @@ def check_schema(schema: dict[str, Any], field: str) -> Validator:
 
 
 class ParamsCheck:
-    """The schema of a job, with the job's params as defaults for those of each execution."""
+    """Checks the params of executions against the schema of their job, merged over the default params of the job."""
 
     def __init__(self, spec: Spec) -> None:
         self._given = spec.params
@@ -206,13 +206,13 @@ def checker_of(spec: Spec, field: str) -> Callable[[bytes], None]:
         problem = fit.problem(given, units)
         if problem is not None:
             where = ".".join([field, *problem.path])
-            raise BadInput(f"{where}: {problem.message}.", "See the job's `schema`; give it `params`.", field=where)
+            raise BadInput(f"{where}: {problem.message}.", "Give params that fit the job's `schema`.", field=where)
 
     return check
 
 
 def _reads(kind: Any) -> Callable[[str], bool]:
-    """Return a function that tests whether a text parses as a type, by the rules for parameters of functions."""
+    """Return a function that tests whether a string can be converted to a type, as for parameters of job functions."""
 
     def read(text: str) -> bool:
         try:

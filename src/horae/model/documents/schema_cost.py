@@ -1,9 +1,9 @@
 """The cost of checking a value against a schema, computed before the check.
 
-A schema is converted to places. A place holds all parts of the schema, with references resolved, that apply to one
-position of a value; it links to the places of its members. Some schemas produce too much for one place: multiplying
-references, cycles that stay at one position, and cycles that double with every level. Such schemas are refused with the
-definition. A unit is one keyword at one place.
+A *part* is a subschema. A *place* holds all parts, with references resolved, that apply to one position of a value; it
+links to the places of the members below. A *unit* of cost is one keyword at one place. Some schemas have too many parts
+for one place: references multiply them, or a cycle of references stays at one position or doubles with every level.
+Such a schema is refused when it is defined.
 """
 
 from collections import Counter
@@ -17,16 +17,19 @@ from msgspec import Struct
 from horae.errors import Costly
 from horae.model.expressions.patterns import pattern_matcher
 
-MOST_UNITS = 500_000  # for one check: some ten milliseconds
-MOST_AT_A_PLACE = 10_000
-MOST_PARTS = 30_000  # for all places together
+MOST_UNITS = 500_000  # units of one check: about ten milliseconds
+MOST_AT_A_PLACE = 10_000  # units of one place
+MOST_PARTS = 30_000  # parts of all places together
 MOST_PATTERNS = 200
-MOST_DEEP = 200
-FORMAT_UNITS = 20  # for a format with our own parser
-PATTERN_UNITS = 4  # for each character of a text or name that a pattern is searched in
-SQUARES_A_UNIT = 8  # a pattern with lookaround or back references may read the text again for each of its characters
-UNIQUE_UNITS = 2  # for each value within a list whose elements are compared
+MOST_DEEP = 200  # parts and references nested within each other at one place
+FORMAT_UNITS = 20  # units for a format, which Horae's own parser checks
+PATTERN_UNITS = 4  # units for each character of a text or name in which a pattern is searched
+# A pattern with lookaround or back references may read the text again for each character of the text. So the square of
+# the text's length counts; this is the part of it that costs one unit.
+SQUARES_A_UNIT = 8
+UNIQUE_UNITS = 2  # units for each value within a list with `uniqueItems`, whose elements are compared
 REMEDY = "Use fewer parts under allOf, anyOf and oneOf, and fewer $refs to parts with $refs of their own."
+# Keywords with parts that apply to the same position: lists of parts, single parts, and parts by name.
 _HERE = ("allOf", "anyOf", "oneOf")
 _HERE_ONE = ("not", "if", "then", "else")
 _HERE_NAMED = ("dependentSchemas", "dependencies")
@@ -49,20 +52,20 @@ Parts = list[Part]
 
 
 class SchemaPlace(Struct):
-    """The cost of one position of a value in units, and the numbers of the places below it."""
+    """The cost of one position of a value, and the numbers (indexes in the list of places) of the places below it."""
 
     units: int
-    each: int  # additional units per member or element, for parts next to `unevaluated...`
-    patterns: int
-    squares: int  # patterns with lookaround or back references
-    name_patterns: int
-    name_squares: int
-    unique: int  # lists here whose elements are compared
-    named: dict[str, int]
-    other: int | None
-    names: int | None
-    prefix: list[int]
-    rest: int | None
+    each: int  # additional units for each member or element, if there is a keyword `unevaluated...`
+    patterns: int  # patterns that are searched in a text at this place
+    squares: int  # those of `patterns` with lookaround or back references
+    name_patterns: int  # patterns that are searched in the names of members
+    name_squares: int  # those of `name_patterns` with lookaround or back references
+    unique: int  # parts with `uniqueItems`
+    named: dict[str, int]  # the places of members, by name
+    other: int | None  # the place of all other members
+    names: int | None  # the place of the names of members
+    prefix: list[int]  # the places of the first elements
+    rest: int | None  # the place of all other elements
 
     def below(self) -> Iterator[int]:
         """Yield the numbers of the places below this one."""
@@ -115,9 +118,9 @@ def text_units(length: int, patterns: int, squares: int) -> int:
 
 
 def within_unique(places: list[SchemaPlace]) -> int | None:
-    """Return the maximum number of nested lists with compared elements around a value.
+    """Return the maximum number of lists with `uniqueItems` in which a value can be nested.
 
-    None means that cycles make it unlimited.
+    Return None if a cycle of references makes it unlimited.
     """
     if not any(place.unique for place in places):
         return 0
@@ -136,7 +139,7 @@ def within_unique(places: list[SchemaPlace]) -> int | None:
 
 
 class _OfPart(Struct):
-    """A part on its own: its units, its patterns, and nested parts that apply to the same place."""
+    """The analysis of one part: its units, its patterns, and the parts nested in it that apply to the same place."""
 
     units: int
     patterns: int
@@ -148,7 +151,7 @@ class _OfPart(Struct):
 
 
 class _Below:
-    """The parts that apply to members of the value at a place."""
+    """The parts that apply to members and elements of the value at a place."""
 
     def __init__(self) -> None:
         self.named: dict[str, Parts] = {}
@@ -158,7 +161,7 @@ class _Below:
         self.rest: Parts = []
 
     def add(self, part: Part, times: int) -> None:
-        """Add the parts for members from a part that is evaluated `times` times."""
+        """Add the parts for members and elements that a part contains; the part is evaluated `times` times."""
         for name, below in _members(part.get("properties")):
             self.named.setdefault(name, []).extend([below] * times)
         self.others += [below for _, below in _members(part.get("patternProperties"))] * times
@@ -182,7 +185,7 @@ class _Reader:
         self._parts: dict[int, _OfPart] = {}
         self._size = 0
         self._patterns = 0
-        # Per part, the enclosing part with the $id that its references are relative to.
+        # By the Python id of a part: the enclosing part with an $id, to which references in the part are relative.
         self._roots: dict[int, Part] = {}
         self._anchors: dict[tuple[int, str], Part] = {}
         self._index(schema)
@@ -210,7 +213,7 @@ class _Reader:
             raise _too_much(f"has {self._patterns} patterns; at most {MOST_PATTERNS} are allowed")
 
     def _number(self, parts: Parts) -> int:
-        """Return the number of the place with these parts, each counted as often as it occurs."""
+        """Return the number of the place with exactly these parts; add the place if it is new."""
         self._count(len(parts))
         key = frozenset(Counter(map(id, parts)).items())
         if key not in self._known:
@@ -245,7 +248,10 @@ class _Reader:
         )  # fmt: skip
 
     def _here(self, parts: Parts) -> Iterator[tuple[Part, int, bool]]:
-        """Yield parts and nested parts at the same place: how often each applies, and whether once more per member."""
+        """Yield the parts of a place, and the parts nested in them that apply to the same place.
+
+        Each comes with the number of its evaluations, and whether it is evaluated again for each member.
+        """
         above: list[Part] = []
         todo: list[tuple[int, Part, int, bool]] = [(0, part, 1, False) for part in parts]
         while todo:
@@ -306,7 +312,7 @@ class _Reader:
 
 
 def _patterns(part: Part) -> list[str]:
-    """Return the patterns that a part applies to names."""
+    """Return the patterns that a part applies to the names of members."""
     found = part.get("patternProperties")
     return list(found) if isinstance(found, dict) else []
 

@@ -1,7 +1,7 @@
 """YAML documents read as JSON values, within bounds; each error has its line and column.
 
-The expanded size of a text is counted from the parser's events before any value is built, since a few lines of aliases
-can expand beyond all memory.
+The size of a text with its aliases expanded is counted from the parser's events, before any value is built, because a
+few lines of aliases can expand to more than the memory.
 """
 
 import math
@@ -21,7 +21,7 @@ _MERGE = "tag:yaml.org,2002:merge"
 _PLAIN = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 _LEAST, _MOST = -(2**63), 2**64 - 1  # the range of whole numbers that JSON readers keep exactly
 _MOST_PLACES = 10_000
-_LONG = 32  # characters of a text that count as one more value, so that an alias of a long text counts as long
+_LONG = 32  # every so many characters of a string count as one more value, so that aliases of long strings count more
 
 
 class Bounds(Struct, frozen=True):
@@ -36,7 +36,7 @@ FILE = Bounds(64 * 1024 * 1024, 10_000_000)
 
 
 class Document(Struct, frozen=True):
-    """A value with the line and column (from 1) of its members, by their path as errors spell it."""
+    """A value, and the line and column (from 1) of each member, by its path as errors spell it: `steps[0].name`."""
 
     value: Any
     places: dict[str, tuple[int, int]]
@@ -82,12 +82,12 @@ def _loader() -> Any:
 
 
 def _measure(text: str, bounds: Bounds) -> None:
-    """Refuse a text that is too large or too deep, judged by its events."""
+    """Refuse a text that is too large or nested too deeply, from the events of the parser."""
     import yaml
 
-    known: dict[str, tuple[int, int]] = {}  # per anchor: the number of values it expands to, and their depth
-    within: list[tuple[str, int]] = []  # open collections: the anchor, and the number of values before it
-    deepest: list[int] = [0]  # the depth below each of these
+    known: dict[str, tuple[int, int]] = {}  # by anchor: the number of values that it stands for, and their depth
+    within: list[tuple[str, int]] = []  # for each open collection: its anchor, and the number of values before it
+    deepest: list[int] = [0]  # the depth of the document, and below each open collection
     total = 0
     for event in yaml.parse(text, Loader=_loader()):
         values, deep, anchor = 0, 0, getattr(event, "anchor", None) or ""
@@ -109,9 +109,10 @@ def _measure(text: str, bounds: Bounds) -> None:
             known.update({name: (total - before, deep)} if name else {})
         total, deepest[-1] = total + values, max(deepest[-1], deep)
         if total > bounds.values:
-            raise _wrong(f"this expands to more than {bounds.values} values", event.start_mark, "Write less of it.")
+            remedy = "Shorten the text, or use fewer aliases."
+            raise _wrong(f"this expands to more than {bounds.values} values", event.start_mark, remedy)
         if len(within) + deep > MAX_DEPTH:
-            raise _wrong(f"this is nested deeper than {MAX_DEPTH}", event.start_mark, "Flatten it.")
+            raise _wrong(f"this is nested more than {MAX_DEPTH} levels deep", event.start_mark, "Nest it less.")
 
 
 def _documents(text: str) -> Iterator[Document]:
@@ -145,10 +146,10 @@ class _Builder:
         if isinstance(node.value, str):
             return self._scalar(node)
         if node.tag not in _PLAIN:
-            raise _wrong(f"there is no {node.tag} here", node.start_mark, "Leave the tag out.")
+            raise _wrong(f"the tag {node.tag} is not supported", node.start_mark, "Leave the tag out.")
         if node.id == "sequence":
             return [self._value(one, f"{path}[{at}]") for at, one in enumerate(node.value)]
-        self._said_once(node)
+        self._refuse_repeated_names(node)
         self._loader.flatten_mapping(node)
         members: dict[str, Any] = {}
         for key, value in node.value:
@@ -159,7 +160,7 @@ class _Builder:
             members[name] = self._value(value, where)
         return members
 
-    def _said_once(self, node: Any) -> None:
+    def _refuse_repeated_names(self, node: Any) -> None:
         seen: set[str] = set()
         for key, _ in node.value:
             if key.tag == _MERGE:

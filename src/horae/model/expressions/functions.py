@@ -1,4 +1,7 @@
-"""The functions of expressions. Each receives the meter first and spends steps by the size of its arguments."""
+"""The functions of expressions.
+
+The first parameter of each is the meter, which bounds the work of an expression: larger arguments use up more steps.
+"""
 
 import re
 from collections.abc import Callable
@@ -14,8 +17,9 @@ from horae.model.expressions.values import kind, whole
 MOST_PATTERN = 500  # characters
 CONVERT_STEPS = 20  # to parse or format a number or a time
 MATCH_STEPS = 4  # for each character at which a pattern is tried
-NAIVE = 30_000  # characters: shorter texts are searched naively, comparing a short part at every position
-COMPARED_A_STEP = 400  # characters
+# In texts with fewer characters, Python may compare the part at every position, so `contains` costs additional steps.
+NAIVE_SEARCH_BELOW = 30_000
+COMPARED_CHARACTERS_A_STEP = 400
 _SPAN = re.compile(r"([-+]?)((?:\d{1,12}(?:\.\d{1,9})?(?:h|ms|us|ns|m|s))+)", re.ASCII)
 _PIECE = re.compile(r"([\d.]+)(h|ms|us|ns|m|s)")
 _MICROS = {"h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1000, "us": 1, "ns": 0.001}
@@ -112,83 +116,83 @@ def _dyn(meter: Meter, value: Any) -> Any:
     return value
 
 
-def _of_texts(name: str, ask: Callable[[str, str], bool]) -> Function:
+def _of_texts(name: str, test: Callable[[str, str], bool]) -> Function:
     def call(meter: Meter, text: Any, part: Any) -> bool:
         if not isinstance(text, str) or not isinstance(part, str):
-            raise EvaluationError(f"{name} asks a text about a text, not {kind(text)} about {kind(part)}")
+            raise EvaluationError(f"{name}() needs two strings, but got {kind(text)} and {kind(part)}")
         meter.take_text(len(text) + len(part))
-        return ask(text, part)
+        return test(text, part)
 
     return call
 
 
 def _contains(meter: Meter, text: Any, part: Any) -> bool:
     if not isinstance(text, str) or not isinstance(part, str):
-        raise EvaluationError(f"contains asks a text about a text, not {kind(text)} about {kind(part)}")
+        raise EvaluationError(f"contains() needs two strings, but got {kind(text)} and {kind(part)}")
     meter.take_text(len(text) + len(part))
-    if len(text) < NAIVE and len(part) < len(text):
+    if len(text) < NAIVE_SEARCH_BELOW and len(part) < len(text):
         at_once = len(part) if len(text) < 2500 else min(len(part), 100)
-        meter.take((len(text) - len(part)) * at_once // COMPARED_A_STEP)
+        meter.take((len(text) - len(part)) * at_once // COMPARED_CHARACTERS_A_STEP)
     return part in text
 
 
 def matches(meter: Meter, text: Any, pattern: Any) -> bool:
-    """Return whether a pattern matches somewhere in a text, in at most some microseconds per character."""
+    """Return whether a pattern matches somewhere in a text. It takes at most a few microseconds per character."""
     if not isinstance(text, str) or not isinstance(pattern, str):
-        raise EvaluationError(f"matches asks a text about a pattern, not {kind(text)} about {kind(pattern)}")
+        raise EvaluationError(f"matches() needs a string and a pattern, but got {kind(text)} and {kind(pattern)}")
     meter.take(PATTERN_STEPS + MATCH_STEPS * len(text))
-    return automaton(pattern)(text)
+    return compiled_pattern(pattern)(text)
 
 
 @lru_cache(maxsize=256)
-def automaton(pattern: str) -> Callable[[str], bool]:
-    """Compile a pattern to a matcher. Raises EvaluationError."""
+def compiled_pattern(pattern: str) -> Callable[[str], bool]:
+    """Compile a pattern to a function that tests a text. Raises EvaluationError."""
     from horae.model.expressions.patterns import pattern_matcher
 
     try:
         return pattern_matcher(pattern, MOST_PATTERN)
     except ValueError:
-        raise EvaluationError(f"{pattern[:60]!r} is no pattern, or too large a one") from None
+        raise EvaluationError(f"{pattern[:60]!r} is not a valid pattern, or is too large") from None
 
 
-def _part(of_time: Callable[[datetime], int], of_span: Callable[[timedelta], int] | None = None) -> Function:
+def _part(name: str, of_time: Callable[[datetime], int], unit: timedelta | None = None) -> Function:
     def call(meter: Meter, value: Any) -> int:
         if isinstance(value, datetime):
             return of_time(value)
-        if isinstance(value, timedelta) and of_span is not None:
-            return of_span(value)
-        raise EvaluationError(f"{kind(value)} has no such part; make a timestamp of it with timestamp()")
+        if isinstance(value, timedelta) and unit is not None:
+            return int(value / unit)
+        wanted = "a timestamp" if unit is None else "a timestamp or a duration"
+        raise EvaluationError(f"{name}() needs {wanted}, but got {kind(value)}")
 
     return call
 
 
-def _over(unit: timedelta) -> Callable[[timedelta], int]:
-    return lambda span: int(span / unit)
-
-
 def _unfit(name: str, value: Any) -> EvaluationError:
     shown = f" {value[:40]!r}" if isinstance(value, str) else ""
-    return EvaluationError(f"{name}() cannot be made of {kind(value)}{shown}")
+    return EvaluationError(f"{name}() does not accept {kind(value)}{shown}")
 
 
 FUNCTIONS: dict[str, tuple[Function, int]] = {
     "size": (_size, 1), "string": (_string, 1), "int": (_int, 1), "double": (_double, 1), "bool": (_bool, 1),
     "timestamp": (_timestamp, 1), "duration": (_duration, 1), "type": (_type, 1), "dyn": (_dyn, 1),
 }  # fmt: skip
+_PARTS: dict[str, tuple[Callable[[datetime], int], timedelta | None]] = {
+    "getFullYear": (lambda at: at.year, None),
+    "getMonth": (lambda at: at.month - 1, None),
+    "getDate": (lambda at: at.day, None),
+    "getDayOfMonth": (lambda at: at.day - 1, None),
+    "getDayOfWeek": (lambda at: at.isoweekday() % 7, None),
+    "getDayOfYear": (lambda at: at.timetuple().tm_yday - 1, None),
+    "getHours": (lambda at: at.hour, timedelta(hours=1)),
+    "getMinutes": (lambda at: at.minute, timedelta(minutes=1)),
+    "getSeconds": (lambda at: at.second, timedelta(seconds=1)),
+    "getMilliseconds": (lambda at: at.microsecond // 1000, timedelta(milliseconds=1)),
+}
 METHODS: dict[str, tuple[Function, int]] = {
     "size": (_size, 1),
     "contains": (_contains, 2),
     "startsWith": (_of_texts("startsWith", str.startswith), 2),
     "endsWith": (_of_texts("endsWith", str.endswith), 2),
     "matches": (matches, 2),
-    "getFullYear": (_part(lambda at: at.year), 1),
-    "getMonth": (_part(lambda at: at.month - 1), 1),
-    "getDate": (_part(lambda at: at.day), 1),
-    "getDayOfMonth": (_part(lambda at: at.day - 1), 1),
-    "getDayOfWeek": (_part(lambda at: at.isoweekday() % 7), 1),
-    "getDayOfYear": (_part(lambda at: at.timetuple().tm_yday - 1), 1),
-    "getHours": (_part(lambda at: at.hour, _over(timedelta(hours=1))), 1),
-    "getMinutes": (_part(lambda at: at.minute, _over(timedelta(minutes=1))), 1),
-    "getSeconds": (_part(lambda at: at.second, _over(timedelta(seconds=1))), 1),
-    "getMilliseconds": (_part(lambda at: at.microsecond // 1000, _over(timedelta(milliseconds=1))), 1),
+    **{name: (_part(name, of_time, unit), 1) for name, (of_time, unit) in _PARTS.items()},
 }

@@ -12,7 +12,7 @@ _NOTHING = object()
 
 
 def loop(macro: str, over: Node, own: str, bodies: Sequence[Node]) -> Node:
-    """Compile a macro over a range; `own` is the name of the loop variable."""
+    """Make the node of a macro over a list or map; `own` is the name of the loop variable."""
     each = over.length or 1
     body, guard = bodies[-1].run, bodies[0].run if len(bodies) == 2 else None
     end = _ENDS[macro]
@@ -21,7 +21,7 @@ def loop(macro: str, over: Node, own: str, bodies: Sequence[Node]) -> Node:
         frame.take(1)
         found = over.run(frame)
         if not isinstance(found, list | dict):
-            raise EvaluationError(f"{macro} goes through lists and maps, not through {kind(found)}")
+            raise EvaluationError(f"{macro}() needs a list or a map, but got {kind(found)}")
         names = frame.names
         before = names.get(own, _NOTHING)
         try:
@@ -51,9 +51,9 @@ Ends = Callable[[Frame, Iterator[Any], Body, Body | None], Any]
 
 
 def _quantified(decides: bool) -> Ends:
-    """Return the end of `all`, which stops at the first false, or `exists`, which stops at the first true.
+    """Return the function that computes `all`, which stops at the first false, or `exists`, at the first true.
 
-    An element that decides the result hides errors of earlier elements.
+    If an element decides the result, errors of earlier elements are ignored.
     """
 
     def end(frame: Frame, elements: Iterator[Any], body: Body, guard: Body | None) -> bool:

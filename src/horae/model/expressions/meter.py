@@ -1,7 +1,8 @@
 """The budget of expressions: steps, which measure time and memory, counted during evaluation.
 
-One step is about a quarter of a microsecond, 64 characters of a new text or 8 elements of a new list. `shared` gives
-all expressions of one piece of work (a definition, a bulk submission, a fire, a workflow's advance) one budget.
+One step is about a quarter of a microsecond, 64 characters of a new text or 8 elements of a new list. `shared_budget`
+gives one budget to all expressions of one piece of work: a definition, a bulk submission, a fire, or one decision about
+a workflow.
 """
 
 from collections.abc import Iterator
@@ -11,20 +12,20 @@ from contextvars import ContextVar
 from horae.errors import BadInput, Costly
 
 MOST_STEPS = 100_000
-SMALL_STEPS = 20_000  # for values computed in large numbers: keys, filters, params from events
+SMALL_STEPS = 20_000  # for expressions that are evaluated often: keys, filters, params from events
 ITEM_STEPS = 50  # additional steps for each item of a bulk submission or of a foreach
 DEFINITION_STEPS = 1_000_000
-COMPILE_STEPS = 4  # to compile one character
-PATTERN_STEPS = 2000  # to compile a pattern
+COMPILE_STEPS = 4  # steps to compile one character
+PATTERN_STEPS = 2000  # steps to compile a pattern
 MOST_TEXT = 4096  # characters of one expression
 CHARACTERS_A_STEP = 64
 ELEMENTS_A_STEP = 8
-FAILURE_STEPS = 8  # for a failed part, since another part may still decide the result
-REMEDY = "Go through shorter lists, do not nest loops, or leave the work to the job."
+FAILURE_STEPS = 8  # steps for a part that fails, after which the evaluation goes on with the next part
+REMEDY = "Loop over shorter lists, do not nest loops, or do the work in the job."
 
 
 class EvaluationError(Exception):
-    """An expression cannot be computed from these values; `&&` and `||` may ignore the failed part."""
+    """An expression cannot be computed from its variables' values. `&&`, `||` and loops may ignore it."""
 
 
 class MissingName(EvaluationError):
@@ -32,7 +33,7 @@ class MissingName(EvaluationError):
 
 
 class OverBudget(Exception):
-    """Expressions took more steps than allowed; no operator recovers from it."""
+    """Expressions took more steps than allowed. No operator ignores this error."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -46,7 +47,7 @@ class Meter:
 
     def __init__(self, most: int = MOST_STEPS) -> None:
         self.left = self.most = most
-        # An expression over the budget, in words, and whether it is too costly by itself.
+        # The error text of the first expression that exceeded the budget, and whether it is too costly even alone.
         self.over: tuple[str, bool] | None = None
 
     def grant(self, steps: int) -> None:
@@ -75,7 +76,7 @@ _shared: ContextVar[Meter | None] = ContextVar("horae_expressions", default=None
 
 @contextmanager
 def shared_budget(meter: Meter | None = None) -> Iterator[None]:
-    """Give all expressions evaluated inside one budget. Inside another `shared`, the outer budget applies.
+    """Give one budget to all expressions that the body evaluates. Inside another `shared_budget`, that budget applies.
 
     The body must not await: a task that it starts would inherit the budget.
     """
@@ -91,7 +92,7 @@ def shared_budget(meter: Meter | None = None) -> Iterator[None]:
 
 @contextmanager
 def limited_budget(most: int) -> Iterator[Meter]:
-    """Evaluate with a smaller separate budget, which also counts against the shared one."""
+    """Give the body a smaller budget of its own. The steps that it takes also count for the shared budget."""
     outer = _shared.get()
     meter = Meter(most if outer is None else max(0, min(most, outer.left)))
     token = _shared.set(meter)
@@ -105,23 +106,26 @@ def limited_budget(most: int) -> Iterator[Meter]:
 
 @contextmanager
 def definition_budget() -> Iterator[None]:
-    """Check a definition with one budget for all its expressions. Raises BadInput when they exceed it."""
+    """Give one budget to all expressions of a definition that the body checks. Raises BadInput if they exceed it."""
     meter = DefinitionMeter(DEFINITION_STEPS)
     with shared_budget(meter):
         yield
     if meter.left < 0:
-        raise BadInput("The expressions of this definition take too much work to check.", REMEDY)
+        raise BadInput("It takes too much work to check the expressions of this definition.", REMEDY)
 
 
 def record_over_budget(problem: str, *, own: bool) -> None:
-    """Record an expression over the budget in the shared budget, even if the work continues without it."""
+    """Record in the shared budget that an expression exceeded it, for callers that continue without its value.
+
+    `problem` is the error text. `own` says that the expression is too costly even alone.
+    """
     meter = _shared.get()
     if meter is not None:
         meter.over = meter.over or (problem, own)
 
 
 def refuse_over_budget() -> None:
-    """Refuse a result that was made without an expression over the budget. Raises Costly."""
+    """Raise Costly if an expression exceeded the shared budget, so that the result lacks its value."""
     meter = _shared.get()
     if meter is not None and meter.over is not None:
         problem, meter.over = meter.over[0], None
@@ -129,12 +133,12 @@ def refuse_over_budget() -> None:
 
 
 def spend_compilation(text: str) -> None:
-    """Spend the steps to compile a text, if it is part of a definition. Raises BadInput."""
+    """Spend the steps to compile a text, if a definition is being checked. Raises BadInput."""
     _define(COMPILE_STEPS * len(text))
 
 
 def spend_pattern_compilation() -> None:
-    """Spend the steps to compile a pattern, if it is part of a definition. Raises BadInput."""
+    """Spend the steps to compile a pattern, if a definition is being checked. Raises BadInput."""
     _define(PATTERN_STEPS)
 
 

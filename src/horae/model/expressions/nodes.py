@@ -1,6 +1,7 @@
-"""Nodes of a compiled expression: each computes its value from a frame and spends at least one step.
+"""Nodes of a compiled expression. Each computes its value from a frame; all but literals spend at least one step.
 
-Before evaluation, a node already knows the minimum number of steps it takes for loops over literals.
+A node has a number of steps, `floor`, that is known before evaluation, and for a loop over a literal list counts every
+element. So an expression that is too costly for any data is refused when it is compiled.
 """
 
 import operator
@@ -25,7 +26,7 @@ from horae.model.expressions.values import (
     whole,
 )
 
-MOST_DEPTH = 200  # of nested nodes
+MOST_DEPTH = 200  # levels of nested nodes
 
 
 class Frame(Meter):
@@ -34,7 +35,7 @@ class Frame(Meter):
     __slots__ = ("names",)
 
     def __init__(self, names: dict[str, Any], meter: Meter) -> None:
-        self.names, self.left, self.most = names, meter.left, meter.most  # `over` stays with the meter
+        self.names, self.left, self.most = names, meter.left, meter.most  # `over` is set on the meter only
 
 
 Run = Callable[[Frame], Any]
@@ -49,16 +50,16 @@ class Node:
         self, run: Run, *parts: "Node", steps: int = 1, length: int | None = None, makes: bool = False
     ) -> None:
         self.run = run
-        self.floor: int = steps + sum(part.floor for part in parts)  # the steps if every node is computed once
-        self.length = length  # the length of its list, if it is known from the text
+        self.floor: int = steps + sum(part.floor for part in parts)  # the steps if every node is evaluated
+        self.length = length  # the length of the list that it gives, if the expression's text tells it
         self.makes: bool = makes or any(
             part.makes for part in parts
         )  # creates lists, maps or texts that may be larger than the data
         self.depth: int = 1 + max((part.depth for part in parts), default=0)
-        self.of: Node | None = None  # the map that `field` is looked up in
+        self.of: Node | None = None  # for `of.field`: the node of the map
         self.field = ""
         if self.depth > MOST_DEPTH:
-            raise EvaluationError(f"it has more than {MOST_DEPTH} parts within each other")
+            raise EvaluationError(f"it is nested more than {MOST_DEPTH} levels deep")
 
 
 def constant(value: Any) -> Node:
@@ -104,7 +105,7 @@ def has(selected: Node) -> Node:
     """Make the node of a test for a map's member."""
     holder, field = selected.of, selected.field
     if holder is None:
-        raise EvaluationError("has() asks for a member, as in has(params.day)")
+        raise EvaluationError("has() needs the member of a map, as in has(params.day)")
     inner = holder.run
 
     def run(frame: Frame) -> bool:
@@ -156,7 +157,7 @@ def binary(sign: str, left: Node, right: Node) -> Node:
 
 
 def logic(sign: str, parts: Sequence[Node]) -> Node:
-    """Make the node of `&&` or `||` over parts; one part that decides the result hides failures of others."""
+    """Make the node of `&&` or `||` over parts. If one part decides the result, errors of other parts are ignored."""
     decides = sign == "||"
     runs = [part.run for part in parts]
 
@@ -209,7 +210,7 @@ def minus(inner: Node) -> Node:
         frame.take(1)
         value = inner.run(frame)
         if type(value) not in (int, float):
-            raise EvaluationError(f"there is no -{kind(value)}")
+            raise EvaluationError(f"- needs a number, but got {kind(value)}")
         return whole(-value) if type(value) is int else -value
 
     return Node(run, inner)
@@ -244,7 +245,7 @@ def map_of(pairs: Sequence[tuple[Node, Node]]) -> Node:
         for key, value in pairs:
             name = key.run(frame)
             if type(name) not in (str, int):
-                raise EvaluationError(f"{kind(name)} is no key of a map")
+                raise EvaluationError(f"the key of a map is a string or an int, not {kind(name)}")
             take_key(frame, name)
             made[name] = value.run(frame)
         return made

@@ -1,9 +1,9 @@
 """The grammar of CEL: from tokens to a compiled expression.
 
-Parts of CEL without a use for JSON are left out: bytes, unsigned numbers, messages and optional values.
+Parts of CEL that have no use for JSON values are left out: bytes, unsigned numbers, messages and optional values.
 """
 
-from horae.model.expressions.functions import FUNCTIONS, METHODS, automaton
+from horae.model.expressions.functions import FUNCTIONS, METHODS, compiled_pattern
 from horae.model.expressions.loops import LOOPS, loop
 from horae.model.expressions.meter import EvaluationError, spend_pattern_compilation
 from horae.model.expressions.nodes import (
@@ -25,7 +25,7 @@ from horae.model.expressions.nodes import (
 from horae.model.expressions.tokens import Token, text_of, tokens_of
 from horae.model.expressions.values import KINDS, whole
 
-MOST_NESTED = 40  # nested brackets, conditions and loops
+MOST_NESTED = 40  # levels of nested brackets, conditions and loops
 _LITERALS = {"true": True, "false": False, "null": None}
 _RESERVED = frozenset(
     (
@@ -66,7 +66,7 @@ class _Parser:
         """Parse a conditional expression or anything of higher precedence."""
         self._nested += 1
         if self._nested > MOST_NESTED:
-            raise EvaluationError(f"it nests more than {MOST_NESTED} deep")
+            raise EvaluationError(f"it is nested more than {MOST_NESTED} levels deep")
         node = self._operators(1)
         if self._accept("?"):
             yes = self._operators(1)
@@ -134,22 +134,22 @@ class _Parser:
         arguments = [node, *self._arguments(")")]
         function, count = METHODS.get(of, (None, 0))
         if function is None or count != len(arguments):
-            raise EvaluationError(f"there is no method {of} of {len(arguments) - 1} arguments")
+            raise EvaluationError(f"there is no method {of} with {len(arguments) - 1} arguments")
         if of == "matches" and self._tokens[at].kind == "text" and self._at == at + 2:
             spend_pattern_compilation()
-            automaton(text_of(self._tokens[at]))  # refuse an invalid pattern before it is used
+            compiled_pattern(text_of(self._tokens[at]))  # refuses an invalid pattern when the expression is compiled
         return call(function, arguments)
 
     def _loop(self, macro: str, over: Node) -> Node:
         own = self._name()
         if own in _LITERALS or own in _RESERVED:
-            raise EvaluationError(f"{own} is no name for elements")
+            raise EvaluationError(f"{own} cannot be the name of a loop variable")
         self._expect(",")
         self._own.append(own)
         bodies = self._arguments(")")
         self._own.pop()
         if not 1 <= len(bodies) <= LOOPS[macro]:
-            raise EvaluationError(f"{macro} takes a name and an expression")
+            raise EvaluationError(f"{macro}() needs a name and an expression")
         return loop(macro, over, own, bodies)
 
     def _primary(self) -> Node:
@@ -192,7 +192,7 @@ class _Parser:
             return has(arguments[0])
         function, count = FUNCTIONS.get(of, (None, 0))
         if function is None or count != len(arguments):
-            raise EvaluationError(f"there is no function {of} of {len(arguments)} arguments")
+            raise EvaluationError(f"there is no function {of} with {len(arguments)} arguments")
         return call(function, arguments)
 
     def _map(self) -> Node:
@@ -220,7 +220,7 @@ class _Parser:
         if token.kind == "float":
             return constant(float(sign + token.text))
         if len(token.text) > 20:
-            raise EvaluationError(f"{token.text[:20]}... is too large a number")
+            raise EvaluationError(f"the number {token.text[:20]}... is too large")
         return constant(whole(int(sign + token.text, 16 if token.text[:2] in ("0x", "0X") else 10)))
 
     def _name(self) -> str:

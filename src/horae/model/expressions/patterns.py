@@ -1,7 +1,8 @@
 """Search patterns for log lines: a case-insensitive text with `*` as a wildcard, or `re:` and a regular expression.
 
-Regular expressions are matched by an automaton in time linear in the line's length. Most other engines can take
-unlimited time, so any reader of a log could block a server. Therefore lookaround and back references are not supported.
+Regular expressions are matched by an automaton, in a time proportional to the line's length. With most other engines,
+a pattern can take exponential time, so any reader of a log could block a server. An automaton does not support
+lookaround and back references.
 """
 
 from collections.abc import Callable
@@ -11,17 +12,18 @@ from horae.errors import BadInput
 MOST = 500  # characters
 PATTERN = "re:"
 MOST_COMPILED = 32_000  # bytes of a pattern's automaton; matching the longest lines takes a few ms each
-MOST_CACHED = 1_000_000  # bytes that it may use while matching
+MOST_CACHED = 1_000_000  # bytes of memory that the automaton may use while matching
 Matcher = Callable[[str], bool]
 
 
 def search_for(grep: str) -> Matcher:
-    """Return a function that tests a line. Raises BadInput for an empty search."""
+    """Return a function that tests whether a line matches. Raises BadInput for an empty, too long or invalid search."""
     if grep.startswith(PATTERN):
         return _pattern(grep.removeprefix(PATTERN))
     parts = [part.casefold() for part in grep.split("*") if part]
     if not parts or len(grep) > MOST:
-        raise BadInput("There is nothing to look for.", f"Give a text of 1 to {MOST} characters.", field="grep")
+        detail = "The search text is too long." if parts else "The search text is empty."
+        raise BadInput(detail, f"Give a text of 1 to {MOST} characters.", field="grep")
     if len(parts) == 1:
         only = parts[0]
         return lambda line: only in line.casefold()
@@ -40,14 +42,15 @@ def search_for(grep: str) -> Matcher:
 
 def _pattern(pattern: str) -> Matcher:
     if not pattern:
-        raise BadInput("There is no pattern.", f"Give one of 1 to {MOST} characters after {PATTERN}", field="grep")
+        remedy = f"Give a pattern of 1 to {MOST} characters after {PATTERN}"
+        raise BadInput(f"There is no pattern after {PATTERN}", remedy, field="grep")
     try:
         return pattern_matcher(pattern, MOST)
     except ValueError:
         raise BadInput(
-            f"{pattern!r:.200} is not a pattern that logs are searched by.",
-            f"Use at most {MOST} characters, close its brackets, do without lookaround and back references, and repeat"
-            " nothing many hundred times; or use a text with * for anything between, as in `timeout*ms`.",
+            f"{pattern!r:.200} is not a valid pattern for a search in logs.",
+            f"Use at most {MOST} characters, close all brackets, use no lookaround and no back references, and repeat"
+            " nothing many hundred times; or use a text with * for any characters, as in `timeout*ms`.",
             field="grep",
         ) from None
 

@@ -1,4 +1,4 @@
-"""Compilation and evaluation of expressions; both are bounded here, and no other module offers them."""
+"""Compilation and evaluation of expressions, both within bounds. Other packages use expressions only through this."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,7 @@
 """Texts with CEL expressions between `${` and `}`: `backup-${params.day}.tar`.
 
-`$${` stands for a literal `${`. A text without `${` stays as it is and costs nothing. Templates are used in argv
-elements, environment values, URLs, headers and bodies; a shell line is never a template.
+`$${` stands for a literal `${`. A text without `${` stays as it is and costs nothing. Elements of argv, values of the
+environment, URLs, headers and bodies are templates, for example; a shell line never is.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -33,7 +33,7 @@ Renderer = Callable[[Scope, Meter], Any]
 Names = frozenset[str]
 
 KNOWN: Names = frozenset({"params"})  # the default names that expressions may use
-MOST_SHOWN = 120  # characters of an expression in a message
+MOST_SHOWN = 120  # characters of an expression that a message shows
 MOST_KEPT = 1024  # characters of a text whose compiled form is cached
 _CLOSES = {"{": "}", "[": "]", "(": ")"}
 
@@ -43,7 +43,7 @@ class TemplateError(ValueError):
 
 
 class TooCostly(TemplateError):
-    """An expression takes more steps than allowed, or than other expressions left for it: `most`."""
+    """An expression takes more than `most` steps: all that were allowed, or that other expressions had left."""
 
     def __init__(self, message: str, most: int) -> None:
         super().__init__(message)
@@ -73,13 +73,13 @@ class Expression:
         self.path, self._branches = plain_path(self.source), branches_of(self.source)
 
     def _refuse_unknown(self, field: str, known: Names) -> None:
-        """Refuse unknown names, for example variables of the shell, at definition time."""
+        """Refuse unknown names, for example variables of a shell, when the expression is defined."""
         unknown = sorted(self.variables - known)
         if unknown:
             raise BadInput(
                 f"{self.shown} refers to {unknown[0]!r}; an expression knows {', '.join(sorted(known))}.",
-                "A shell line knows the environment's variables: `shell` of a command, --shell on the command line;"
-                ' "$${" stands for a literal "${".',
+                "To use variables of the environment, write a shell line: `shell` of a command, or --shell on the"
+                ' command line. "$${" stands for a literal "${".',
                 field=field,
             )
 
@@ -115,7 +115,7 @@ class Template:
         return "".join([part if isinstance(part, str) else _text(part, scope, meter) for part in self.parts])
 
     def plain(self, scope: Scope) -> str | None:
-        """Return the text if the template consists only of paths to short texts; otherwise None."""
+        """Return the text, at no cost in steps, if all expressions are paths to short texts; otherwise None."""
         found: list[str] = []
         for part in self.parts:
             text = part if isinstance(part, str) else None if part.path is None else value_at(scope, part.path)
@@ -150,9 +150,9 @@ _REMEDY = 'Write CEL between "${" and "}", as in "${params.day}"; "$${" stands f
 
 
 def compile_template(text: str, field: str = "template", known: Names = KNOWN) -> str | Template:
-    """Compile a text; a text without expressions stays as it is. A bad expression raises BadInput that names `field`.
+    """Compile a text; a text without expressions stays as it is. `known` are the names that expressions may use.
 
-    `known` are the names that its expressions may use.
+    Raises BadInput for a bad expression; the error names `field`.
     """
     if "${" not in text:
         return text
@@ -176,9 +176,9 @@ def render(template: str | Template, scope: Scope) -> str:
 
 
 def render_small(template: str | Template, scope: Scope) -> str:
-    """Return the text of a template that is computed in large numbers, such as a key, within a small budget.
+    """Return the text of a template that is rendered often, such as a key, within a small budget.
 
-    Paths to short texts, the usual form of a key, cost nothing.
+    Paths to short texts, the usual form of a key, cost no steps.
     """
     if isinstance(template, str):
         return template
@@ -198,9 +198,9 @@ def _same(compiled: Compiled) -> Compiled:
 def compile_tree(
     value: Any, field: str = "template", known: Names = KNOWN, fill: Callable[[Compiled], Compiled] = _same
 ) -> Any | Renderer:
-    """Compile every text of a JSON value; return a value, or a function from scope to value.
+    """Compile every text of a JSON value. Return the value if it is constant, otherwise a function that renders it.
 
-    `fill` may replace parts of a compiled text.
+    `fill` may replace parts of each compiled text.
     """
     if isinstance(value, str):
         compiled = fill(compile_template(value, field, known))
@@ -219,19 +219,19 @@ def compile_tree(
 
 
 def render_tree(compiled: Any, scope: Scope) -> Any:
-    """Return the JSON value of a compiled tree, computed within one budget."""
+    """Return the JSON value of the result of `compile_tree`, rendered within one budget."""
     return compiled(scope, current_meter()) if callable(compiled) else compiled
 
 
 def _member(compiled: Any, scope: Scope, meter: Meter) -> Any:
-    """Return one of many values of a tree, and spend the steps to write it."""
+    """Return the value of one member of a tree, and spend the steps to write it out."""
     if not callable(compiled):
         return compiled
     return charged(compiled(scope, meter), meter)
 
 
 def charged(value: Any, meter: Meter) -> Any:
-    """Return a value that is one of many, and spend the steps to write it. Raises TooCostly."""
+    """Spend the steps to write out a value, and return the value. Raises TooCostly."""
     if isinstance(value, str):
         _spend(meter, len(value))
     elif isinstance(value, list | dict):
@@ -240,7 +240,7 @@ def charged(value: Any, meter: Meter) -> Any:
 
 
 def rendered_item(compiled: Any, scope: Scope) -> bytes:
-    """Render a compiled tree as the params of an execution, in JSON. Raises TemplateError."""
+    """Render a compiled tree as the params of an execution and return them as JSON. Raises TemplateError."""
     try:
         item = msgspec.json.encode(render_tree(compiled, scope))
         check_item(item)

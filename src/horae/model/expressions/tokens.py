@@ -1,4 +1,4 @@
-"""The tokens of CEL: names, numbers, texts and signs, each with its position."""
+"""The tokens of CEL: names, numbers, string literals and signs, each with its position."""
 
 import re
 from typing import NamedTuple
@@ -37,7 +37,7 @@ def tokens_of(source: str) -> list[Token]:
     while at < len(source):
         match = _TOKEN.match(source, at)
         if match is None:
-            raise EvaluationError(f"{source[at : at + 12]!r} at {at + 1} is no part of an expression")
+            raise EvaluationError(f"{source[at : at + 12]!r} at character {at + 1} is not valid in an expression")
         kind = match.lastgroup or ""
         if kind != "space":
             found.append(Token(kind, match[0], at))
@@ -47,7 +47,7 @@ def tokens_of(source: str) -> list[Token]:
 
 
 def text_of(token: Token) -> str:
-    """Return the text of a literal. Raises EvaluationError."""
+    """Return the value of a string literal: without quotes, and with escapes replaced. Raises EvaluationError."""
     raw = _RAW.match(token.text) is not None
     quoted = token.text[1:] if raw else token.text
     inside = quoted[3:-3] if len(quoted) >= 6 and quoted[:3] in ('"""', "'''") else quoted[1:-1]
@@ -59,8 +59,8 @@ def _unescaped(match: re.Match[str]) -> str:
     if plain:
         return _ESCAPED.get(plain, plain)
     if other is not None:
-        raise EvaluationError(f"\\{other} is no escape of a text")
+        raise EvaluationError(f"\\{other} is not a valid escape in a string")
     code = int(octal, 8) if octal else int(next(filter(None, codes)), 16)
     if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-        raise EvaluationError(f"{match[0]} is no character")
+        raise EvaluationError(f"{match[0]} is not a valid character")
     return chr(code)

@@ -12,7 +12,7 @@ _KINDS = {
     RemoteValue: "map", datetime: "timestamp", timedelta: "duration",
 }  # fmt: skip
 KINDS = frozenset(_KINDS.values())
-KEY_STEPS = 3  # for a member of a map that is compared or written out
+KEY_STEPS = 3  # steps for each member of a map that is compared or written out
 MOST_SHOWN = 60  # characters of a name in a message
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
@@ -48,7 +48,7 @@ def equal(meter: Meter, left: Any, right: Any) -> bool:
                 return False
             pairs.extend((value, b[key]) for key, value in a.items())
         elif isinstance(a, str) and isinstance(b, str) and len(a) == len(b):
-            meter.take_text(len(a))  # spent for different texts too, since they may differ only at their ends
+            meter.take_text(len(a))  # even if the texts differ, because the difference may be at their ends
             if a != b:
                 return False
         elif not _alike(a, b) or a != b:
@@ -57,7 +57,7 @@ def equal(meter: Meter, left: Any, right: Any) -> bool:
 
 
 def take_key(meter: Meter, key: Any) -> None:
-    """Spend the steps to look up a key: a text is compared with other keys."""
+    """Spend the steps to look up a key: a string is compared with other keys."""
     if isinstance(key, str):
         meter.take_text(len(key))
 
@@ -82,14 +82,14 @@ def contains(meter: Meter, holder: Any, value: Any) -> bool:
         take_key(meter, value)
         return type(value) in (str, int) and value in holder
     if not isinstance(holder, list):
-        raise EvaluationError(f"`in` looks into lists and maps, not into {kind(holder)}")
+        raise EvaluationError(f"`in` needs a list or a map, but got {kind(holder)}")
     return any(equal(meter, value, element) for element in holder)
 
 
 def ordered(meter: Meter, a: Any, b: Any, compare: Callable[[Any, Any], bool]) -> bool:
     """Compare two values by order."""
     if not _alike(a, b) or a is None or isinstance(a, list | dict):
-        raise EvaluationError(f"{kind(a)} and {kind(b)} have no order")
+        raise EvaluationError(f"{kind(a)} and {kind(b)} cannot be ordered")
     if isinstance(a, str):
         meter.take_text(min(len(a), len(b)))
     return compare(a, b)
@@ -160,13 +160,13 @@ def at(meter: Meter, holder: Any, place: Any) -> Any:
     """Return the element of a list at an index, or the member of a map with a key."""
     if isinstance(holder, dict):
         if type(place) not in (str, int):
-            raise EvaluationError(f"{kind(place)} is no key of a map")
+            raise EvaluationError(f"the key of a map is a string or an int, not {kind(place)}")
         take_key(meter, place)
         return member(holder, place)
     if not isinstance(holder, list):
         raise EvaluationError(f"{kind(holder)} has no elements")
     if type(place) is not int:
-        raise EvaluationError(f"a list's index is a whole number, not {kind(place)}")
+        raise EvaluationError(f"the index of a list is an int, not {kind(place)}")
     if not 0 <= place < len(holder):
         raise MissingName(f"there is no element {place} in a list of {len(holder)}")
     return holder[place]
@@ -190,7 +190,7 @@ def shown(name: Any) -> str:
 
 
 def weigh(meter: Meter, value: Any) -> None:
-    """Spend the steps to write out a value; a part that occurs at several places counts each time."""
+    """Spend the steps to write out a value as JSON. A list or map that occurs in several places counts each time."""
     parts = [value]
     while parts:
         part = parts.pop()

@@ -107,7 +107,7 @@ def _value(result: bytes) -> Any:
     if size is None:
         return value
     return RemoteValue(
-        value, f"has {size} bytes and lies in a file; expressions read results of up to {MAX_RESULT} bytes"
+        value, f"has {size} bytes and is stored in a file; expressions read results of up to {MAX_RESULT} bytes"
     )
 
 
