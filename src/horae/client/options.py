@@ -24,17 +24,17 @@ class JobOptions(TypedDict, total=False):
     retries: int | None
     """Further tries after the job's own failures."""
     retry: Mapping[str, Any] | Sequence[Span] | RetryFunction | None
-    """How soon it is tried again, and after which failures."""
+    """The delays of retries, and the failures that are retried."""
     timeout: Span | None
     """How long one attempt may take."""
     timeouts: Mapping[str, Span] | None
-    """Bounds on its waiting, running, silent and total time; `run` is `timeout`."""
+    """Timeouts in the queue, before the start, without heartbeats and in total; `run` is `timeout`."""
     pause_after: int | None
     """Failed executions in a row after which its triggers pause."""
     within: Span | None
     """The deadline of its executions, as a span from when they are due."""
     grace: Span | None
-    """How long after SIGTERM it is killed."""
+    """The time from SIGTERM until it is killed."""
     priority: int | None
     """From 0 (least urgent) to 9 (most urgent)."""
     queue: str | None
@@ -52,27 +52,27 @@ class JobOptions(TypedDict, total=False):
     needs: Sequence[str] | Mapping[str, Any] | None
     """Labels its worker must carry."""
     prefers: Sequence[str | Mapping[str, Any]] | None
-    """Labels it waits for before it runs anywhere; the lightest is given up first."""
+    """Labels of workers for which it waits some time before it runs on others."""
     slots: int | None
     """How many slots of its worker it takes."""
     resources: Mapping[str, int | str] | None
     """Amounts of other resources that it takes of its worker."""
     affinity: str | Mapping[str, Any] | None
-    """Run where this key ran last, if that worker is free soon."""
+    """Run on the worker that ran this key last, if that worker is free soon."""
     spread: bool | None
     """Whether its executions are spread evenly over workers."""
     dependencies: Sequence[Any] | None
     """Jobs that must have ended before it runs."""
     dependency_timeout: Span | None
-    """How long an execution waits for them."""
+    """How long an execution waits for dependencies."""
     on_dependency_timeout: Literal["fail", "skip", "run"] | None
-    """What happens to an execution that waited this long."""
+    """What happens to an execution whose dependencies do not end in time."""
     tags: Mapping[str, str] | None
-    """Labels to find it by."""
+    """Labels by which it is found."""
     secrets: Sequence[str] | None
-    """Secrets that its function asks for."""
+    """Secrets that its function reads."""
     delivery: Literal["at-least-once", "at-most-once"] | None
-    """What happens when its worker is lost."""
+    """Whether an execution runs again when its worker is lost."""
     concurrency: int | None
     """How many of its executions run at once."""
     rate: str | None
@@ -80,19 +80,19 @@ class JobOptions(TypedDict, total=False):
     burst: int | None
     """How many may start at once after a pause."""
     limits: Sequence[Mapping[str, Any]] | None
-    """How many run at once, and how often they start, for each value of a key."""
+    """How many executions run at once, and how often they start, for each value of a key."""
     sequence: str | None
     """A key whose executions run one after another."""
     key_for: Span | None
     """How long the key of a submission stays taken."""
     unique: bool | Mapping[str, Any] | None
-    """One execution for each key: a repeat is answered with the first."""
+    """One execution for each key: a repeated submission is answered with the first execution."""
     debounce: Mapping[str, Any] | None
-    """Run when no submission has arrived for this long."""
+    """Run once, when no further submission has arrived for this long."""
     cache: Mapping[str, Any] | None
     """A result answers equal submissions for this long."""
     circuit: str | bool | Mapping[str, Any] | None
-    """Stop it for a while when this share of its attempts fails."""
+    """Stop the job for a while when this share of its attempts fails."""
     isolation: Literal["thread", "process"] | None
     """Where a sync function runs; by default, one with a timeout runs in a separate process."""
     process_limits: Mapping[str, Any] | None
@@ -111,17 +111,17 @@ class WorkflowOptions(TypedDict, total=False):
     params: Mapping[str, Any] | None
     """Default parameters; a submission overrides them name by name."""
     retry: Mapping[str, Any] | Sequence[Span] | RetryFunction | None
-    """How soon it is tried again, and after which failures."""
+    """The delays of retries, and the failures that are retried."""
     timeout: Span | None
     """How long one attempt may take."""
     timeouts: Mapping[str, Span] | None
-    """Bounds on its waiting, running, silent and total time; `run` is `timeout`."""
+    """Timeouts in the queue, before the start, without heartbeats and in total; `run` is `timeout`."""
     pause_after: int | None
     """Failed executions in a row after which its triggers pause."""
     within: Span | None
     """The deadline of its executions, as a span from when they are due."""
     grace: Span | None
-    """How long after SIGTERM it is killed."""
+    """The time from SIGTERM until it is killed."""
     priority: int | None
     """From 0 (least urgent) to 9 (most urgent)."""
     queue: str | None
@@ -135,15 +135,15 @@ class WorkflowOptions(TypedDict, total=False):
     dependencies: Sequence[Any] | None
     """Jobs that must have ended before it runs."""
     dependency_timeout: Span | None
-    """How long an execution waits for them."""
+    """How long an execution waits for dependencies."""
     on_dependency_timeout: Literal["fail", "skip", "run"] | None
-    """What happens to an execution that waited this long."""
+    """What happens to an execution whose dependencies do not end in time."""
     tags: Mapping[str, str] | None
-    """Labels to find it by."""
+    """Labels by which it is found."""
     secrets: Sequence[str] | None
-    """Secrets that its function asks for."""
+    """Secrets that its function reads."""
     delivery: Literal["at-least-once", "at-most-once"] | None
-    """What happens when its worker is lost."""
+    """Whether an execution runs again when its worker is lost."""
     concurrency: int | None
     """How many of its executions run at once."""
     rate: str | None
@@ -151,21 +151,21 @@ class WorkflowOptions(TypedDict, total=False):
     burst: int | None
     """How many may start at once after a pause."""
     limits: Sequence[Mapping[str, Any]] | None
-    """How many run at once, and how often they start, for each value of a key."""
+    """How many executions run at once, and how often they start, for each value of a key."""
     sequence: str | None
     """A key whose executions run one after another."""
     key_for: Span | None
     """How long the key of a submission stays taken."""
     unique: bool | Mapping[str, Any] | None
-    """One execution for each key: a repeat is answered with the first."""
+    """One execution for each key: a repeated submission is answered with the first execution."""
     debounce: Mapping[str, Any] | None
-    """Run when no submission has arrived for this long."""
+    """Run once, when no further submission has arrived for this long."""
     batch: Mapping[str, Any] | None
-    """One execution gets up to this many submissions."""
+    """Collect submissions: one execution gets up to this many."""
     cache: Mapping[str, Any] | None
     """A result answers equal submissions for this long."""
     circuit: str | bool | Mapping[str, Any] | None
-    """Stop it for a while when this share of its attempts fails."""
+    """Stop the job for a while when this share of its attempts fails."""
     on_error: Literal["fail", "finish", "ignore"] | None
     """The policy for the other steps when a step fails."""
 
@@ -180,11 +180,11 @@ class JobFields(TypedDict, total=False):
     triggers: Sequence[str | Mapping[str, Any]] | None
     """More triggers, each with a name of its own."""
     command: str | Sequence[str] | Mapping[str, Any] | None
-    """A program; a text is split as a shell would split it and runs without one."""
+    """A program and its arguments; a text is split as a shell would split it, but no shell runs."""
     python: str | Mapping[str, Any] | None
     """A function that a worker registers."""
     http: str | Mapping[str, Any] | None
-    """A request."""
+    """An HTTP request."""
     workflow: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None
     """Steps that are executions of their own."""
     params: Mapping[str, Any] | None
@@ -194,17 +194,17 @@ class JobFields(TypedDict, total=False):
     retries: int | None
     """Further tries after the job's own failures."""
     retry: Mapping[str, Any] | Sequence[Span] | None
-    """How soon it is tried again, and after which failures."""
+    """The delays of retries, and the failures that are retried."""
     timeout: Span | None
     """How long one attempt may take."""
     timeouts: Mapping[str, Span] | None
-    """Bounds on its waiting, running, silent and total time; `run` is `timeout`."""
+    """Timeouts in the queue, before the start, without heartbeats and in total; `run` is `timeout`."""
     pause_after: int | None
     """Failed executions in a row after which its triggers pause."""
     within: Span | None
     """The deadline of its executions, as a span from when they are due."""
     grace: Span | None
-    """How long after SIGTERM it is killed."""
+    """The time from SIGTERM until it is killed."""
     priority: int | None
     """From 0 (least urgent) to 9 (most urgent)."""
     queue: str | None
@@ -222,29 +222,29 @@ class JobFields(TypedDict, total=False):
     needs: Sequence[str] | Mapping[str, Any] | None
     """Labels its worker must carry."""
     prefers: Sequence[str | Mapping[str, Any]] | None
-    """Labels it waits for before it runs anywhere; the lightest is given up first."""
+    """Labels of workers for which it waits some time before it runs on others."""
     slots: int | None
     """How many slots of its worker it takes."""
     resources: Mapping[str, int | str] | None
     """Amounts of other resources that it takes of its worker."""
     affinity: str | Mapping[str, Any] | None
-    """Run where this key ran last, if that worker is free soon."""
+    """Run on the worker that ran this key last, if that worker is free soon."""
     spread: bool | None
     """Whether its executions are spread evenly over workers."""
     dependencies: Sequence[Any] | None
     """Jobs that must have ended before it runs."""
     dependency_timeout: Span | None
-    """How long an execution waits for them."""
+    """How long an execution waits for dependencies."""
     on_dependency_timeout: Literal["fail", "skip", "run"] | None
-    """What happens to an execution that waited this long."""
+    """What happens to an execution whose dependencies do not end in time."""
     tags: Mapping[str, str] | None
-    """Labels to find it by."""
+    """Labels by which it is found."""
     env: Mapping[str, str] | None
     """Variables of a command's environment."""
     secrets: Sequence[str] | None
-    """Secrets that its function asks for."""
+    """Secrets that its function reads."""
     delivery: Literal["at-least-once", "at-most-once"] | None
-    """What happens when its worker is lost."""
+    """Whether an execution runs again when its worker is lost."""
     concurrency: int | None
     """How many of its executions run at once."""
     rate: str | None
@@ -252,21 +252,21 @@ class JobFields(TypedDict, total=False):
     burst: int | None
     """How many may start at once after a pause."""
     limits: Sequence[Mapping[str, Any]] | None
-    """How many run at once, and how often they start, for each value of a key."""
+    """How many executions run at once, and how often they start, for each value of a key."""
     sequence: str | None
     """A key whose executions run one after another."""
     key_for: Span | None
     """How long the key of a submission stays taken."""
     unique: bool | Mapping[str, Any] | None
-    """One execution for each key: a repeat is answered with the first."""
+    """One execution for each key: a repeated submission is answered with the first execution."""
     debounce: Mapping[str, Any] | None
-    """Run when no submission has arrived for this long."""
+    """Run once, when no further submission has arrived for this long."""
     batch: Mapping[str, Any] | None
-    """One execution gets up to this many submissions."""
+    """Collect submissions: one execution gets up to this many."""
     cache: Mapping[str, Any] | None
     """A result answers equal submissions for this long."""
     circuit: str | bool | Mapping[str, Any] | None
-    """Stop it for a while when this share of its attempts fails."""
+    """Stop the job for a while when this share of its attempts fails."""
     template: str | None
     """The template that it is made from."""
     with_: Mapping[str, Any] | None

@@ -46,13 +46,13 @@ class StepOptions(WaitOptions, total=False):
     retries: int | None
     """Further tries after the job's own failures."""
     retry: Mapping[str, Any] | Sequence[Span] | None
-    """How soon it is tried again, and after which failures."""
+    """The delays of retries, and the failures that are retried."""
     timeout: Span | None
     """How long one attempt may take."""
     timeouts: Mapping[str, Span] | None
-    """Bounds on its waiting, running, silent and total time; `run` is `timeout`."""
+    """Timeouts in the queue, before the start, without heartbeats and in total; `run` is `timeout`."""
     grace: Span | None
-    """How long after SIGTERM it is killed."""
+    """The time from SIGTERM until it is killed."""
     queue: str | None
     """The queue that its executions wait in."""
     interruptible: bool | None
@@ -66,21 +66,21 @@ class StepOptions(WaitOptions, total=False):
     needs: Sequence[str] | Mapping[str, Any] | None
     """Labels its worker must carry."""
     prefers: Sequence[str | Mapping[str, Any]] | None
-    """Labels it waits for before it runs anywhere; the lightest is given up first."""
+    """Labels of workers for which it waits some time before it runs on others."""
     slots: int | None
     """How many slots of its worker it takes."""
     resources: Mapping[str, int | str] | None
     """Amounts of other resources that it takes of its worker."""
     affinity: str | Mapping[str, Any] | None
-    """Run where this key ran last, if that worker is free soon."""
+    """Run on the worker that ran this key last, if that worker is free soon."""
     spread: bool | None
     """Whether its executions are spread evenly over workers."""
     tags: Mapping[str, str] | None
-    """Labels to find it by."""
+    """Labels by which it is found."""
     env: Mapping[str, str] | None
     """Variables of a command's environment."""
     delivery: Literal["at-least-once", "at-most-once"] | None
-    """What happens when its worker is lost."""
+    """Whether an execution runs again when its worker is lost."""
     concurrency: int | None
     """How many of its executions run at once."""
     rate: str | None
@@ -88,11 +88,11 @@ class StepOptions(WaitOptions, total=False):
     burst: int | None
     """How many may start at once after a pause."""
     limits: Sequence[Mapping[str, Any]] | None
-    """How many run at once, and how often they start, for each value of a key."""
+    """How many executions run at once, and how often they start, for each value of a key."""
     sequence: str | None
     """A key whose executions run one after another."""
     circuit: str | bool | Mapping[str, Any] | None
-    """Stop it for a while when this share of its attempts fails."""
+    """Stop the job for a while when this share of its attempts fails."""
     while_: Any
     """It runs again as long as this holds before a run."""
     until: Any

@@ -12,7 +12,7 @@ Outcome = Literal["created", "changed", "unchanged"]
 
 
 class AppliedView(View, frozen=True, kw_only=True):
-    """The result for one document."""
+    """The result of an apply for one document."""
 
     kind: Literal["calendar", "template", "job"]
     name: str

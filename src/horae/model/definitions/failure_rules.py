@@ -42,7 +42,7 @@ def compile_rule(rule: str) -> Test:
         return lambda failure, exit_code: failure.status is not None and lo <= failure.status <= hi
     if prefix == "message" and rest:
         return lambda failure, exit_code: fnmatchcase(failure.message, rest)
-    raise ValueError(f"{rule[:60]!r} is no rule about failures")
+    raise ValueError(f"{rule[:60]!r} is not a rule about failures")
 
 
 def _named(rule: str) -> Test:

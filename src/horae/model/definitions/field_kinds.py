@@ -32,7 +32,7 @@ _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 class JobField(Field):
     """A field of a job, with its meaning for steps, workflows and namespaces."""
 
-    steps: Literal["own", "inherited", "never"] = "own"  # whether a step sets it, or inherits it from its job
+    steps: Literal["own", "inherited", "never"] = "own"  # a step may set it, only inherits it from its job, or neither
     no_workflow: str = ""  # why a workflow cannot have it
     namespaced: bool = False  # whether a namespace may set a default for it
 
@@ -53,7 +53,7 @@ def _write_failures(spec: Any) -> dict[str, Any]:
 
 
 def _read_json(value: Any, at: str, remedy: str) -> dict[str, Any]:
-    """Refuse a value that is not JSON or is nested too deeply: it could not be encoded again."""
+    """Read an object. Refuse one that is not JSON or is nested too deeply, because it could not be encoded again."""
     found = an_object(value, at, remedy)
     try:
         encoded = msgspec.json.encode(found)
@@ -70,7 +70,7 @@ def _read_params(value: Any, at: str) -> dict[str, Any]:
 def _read_schema(value: Any, at: str) -> dict[str, Any]:
     schema = _read_json(value, at, "Give the JSON schema of params.")
     if schema.get("type", "object") != "object":
-        raise BadInput(f"{at} does not describe an object.", 'params are one: set "type": "object".', field=at)
+        raise BadInput(f"{at} does not describe an object.", 'params are an object: set "type": "object".', field=at)
     if any(not ref.startswith("#") for ref in _references(schema)):
         raise BadInput(f"{at} refers to another document.", "Put what it refers to under $defs.", field=at)
     return schema
@@ -115,7 +115,7 @@ def _plain_secrets(names: tuple[str, ...]) -> list[str]:
 
 
 _OBJECT = dict[str, Any]
-TASK = Group()  # read and written by reading/task.py, which knows workflows and so the fields of their steps' jobs
+TASK = Group()  # read and written by reading/task.py, which imports workflows, which in turn import these fields
 COMMAND = Custom(as_given, str | list[str] | _OBJECT, "str | Sequence[str] | Mapping[str, Any]", out=Any)
 PYTHON = Custom(as_given, str | _OBJECT, "str | Mapping[str, Any]", out=Any)
 HTTP = Custom(as_given, str | _OBJECT, "str | Mapping[str, Any]", out=Any)
@@ -141,7 +141,7 @@ NEEDS = Custom(
 RESOURCES = Custom(read_resources, dict[str, int | str], "Mapping[str, int | str]", out=dict[str, int], option="pairs")
 ENV = Custom(_read_env, dict[str, str], "Mapping[str, str]", option="pairs")
 SECRETS = Custom(lambda value, at: read_secrets(value), list[str], "Sequence[str]", _plain_secrets, option="repeated")
-DEPENDENCIES = Group()  # read and written by reading/dependencies.py: the store has ids, users write names
+DEPENDENCIES = Group()  # read and written by reading/dependencies.py, because the store has ids and users write names
 DEPENDS_ON = Custom(as_given, list[str | dict[str, str]], "Sequence[Any]", list, option="repeated")
 MADE = Group()  # filled in by templates before the other fields are read
 VALUES = Custom(as_given, _OBJECT, "Mapping[str, Any]", option="pairs")

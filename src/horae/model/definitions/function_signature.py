@@ -1,4 +1,4 @@
-"""A function's parameters: a compiled decoder for them, their JSON schema, and the call itself.
+"""The parameters of a job's function: their JSON schema, and the compiled conversion of params to arguments of a call.
 
 Annotations have the meaning that msgspec gives them: dataclasses, Structs, enums, dates, unions. A parameter without an
 annotation accepts anything. A parameter named `ctx`, or annotated with the context's class, receives the context and is
@@ -17,7 +17,7 @@ from msgspec.structs import asdict, astuple
 
 from horae.errors import BadInput
 
-CONTEXT = "__horae_context__"  # marks the context's class, which this layer cannot name
+CONTEXT = "__horae_context__"  # attribute that marks the class of contexts, which this layer must not import
 _PLAIN = (str, int, float, bool, bytes, type(None))
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -44,7 +44,7 @@ class Signature(Struct, frozen=True):
     function: str
     parameters: tuple[Parameter, ...]
     context: str | None = None  # the parameter that receives the context
-    rest: bool = False  # accepts further names as **kwargs
+    rest: bool = False  # the function accepts further params as **kwargs
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -58,8 +58,8 @@ class Signature(Struct, frozen=True):
     def binder(self, defaults: Mapping[str, Any] = {}) -> Bind:
         """Compile the conversion of an item's JSON to the arguments of a call.
 
-        `defaults` replace missing params, before the function's own defaults. The binder raises BadParams for params
-        that do not fit.
+        `defaults`, the params of the job, replace missing params; they take precedence over the function's own
+        defaults. The compiled conversion raises BadParams for params that do not fit.
         """
         unknown = [] if self.rest else sorted(set(defaults) - {p.name for p in self.parameters})
         if unknown:
@@ -96,7 +96,10 @@ def _parameter(name: str, function: Callable[..., Any], parameter: inspect.Param
 
 
 def _annotation(name: str, function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
-    """Resolve one annotation. Each is resolved separately, so that the context's class need not be importable."""
+    """Resolve the annotation of one parameter.
+
+    Each is resolved separately, so that the annotation of the context, which is not needed, may be unresolvable.
+    """
     if parameter.annotation is parameter.empty:
         return Any
     holder = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
@@ -152,7 +155,7 @@ def _field(parameter: Parameter, defaults: Mapping[str, Any]) -> Any:
         return msgspec.field()
     if type(default) in _PLAIN:
         return msgspec.field(default=default)
-    return msgspec.field(default_factory=lambda: default)  # shared by all calls, as Python does
+    return msgspec.field(default_factory=lambda: default)  # all calls share the object, as in Python
 
 
 def _fresh(value: Any) -> Any:
@@ -183,7 +186,10 @@ def _checked(decode: Callable[[bytes], Any], item: bytes) -> Any:
 
 
 def _decode_open(signature: Signature, defaults: Mapping[str, Any]) -> Callable[[bytes | Raw], Any]:
-    """Make the decoder for a function with **kwargs: the named parameters as a Struct, and the rest."""
+    """Return a decoder for a function with **kwargs.
+
+    The decoder returns the params for named parameters as a Struct, and a dict of all other params.
+    """
     names = {p.name for p in signature.parameters}
     known = {name: value for name, value in defaults.items() if name in names}
     struct = _struct(signature, known)

@@ -29,12 +29,12 @@ class Spec(SpecFields, frozen=True, kw_only=True):
 
     @property
     def keys(self) -> str | None:
-        """Return the envelope keys that follow from the job alone."""
+        """Return the envelope keys that depend only on the job."""
         return encode_keys(keys_of_job(self.preempts, self.preemptible))
 
     @property
     def words(self) -> str:
-        """Return the text by which it is searched."""
+        """Return the text in which searches for jobs look."""
         return searchable_text(self.name, self.description, self.tags)
 
     @property
@@ -61,7 +61,7 @@ class Spec(SpecFields, frozen=True, kw_only=True):
 
     @property
     def parcel_timeouts(self) -> ParcelTimeouts | None:
-        """Return how long its executions may wait in the queue, and take in all."""
+        """Return how long its executions may wait in the queue, and how long all their attempts together may take."""
         queue, total = self.timeouts.queue, self.retry.within
         return None if queue is None and total is None else ParcelTimeouts(queue=queue, total=total)
 
@@ -72,11 +72,8 @@ class Spec(SpecFields, frozen=True, kw_only=True):
         discreet = (*((TAKES_SECRETS,) if self.references else ()), *((SEALED,) if self.sensitive else ()))
         if isinstance(self.task, PythonTask):
             return tuple(sorted({*self.needs, *steady, *discreet, f"function:{self.task.function}"}))
-        kinds = (
-            (CommandTask, "command"),
-            (HttpTask, "http"),
-            (Workflow, "workflow"),
-        )  # workflows run in the servers
+        # No worker has the capability "kind:workflow", because workflows run in the servers.
+        kinds = ((CommandTask, "command"), (HttpTask, "http"), (Workflow, "workflow"))
         kind = next(word for task, word in kinds if isinstance(self.task, task))
         return tuple(sorted({*self.needs, *steady, *discreet, f"kind:{kind}"}))
 

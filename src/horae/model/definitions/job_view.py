@@ -25,8 +25,8 @@ class LastExecution(View, frozen=True, kw_only=True):
 class AutoPaused(View, frozen=True, kw_only=True):
     """The reason that a job, or its triggers, was paused automatically.
 
-    Its triggers pause when `failures` executions failed in a row, `executionId` last. The whole job pauses for a
-    `reason`.
+    If its triggers were paused because executions failed in a row, `failures` is their number and `executionId` the
+    last of them. If the whole job was paused, `reason` says why.
     """
 
     at: Time
@@ -71,7 +71,7 @@ class JobView(JobDefinition, Versioned, frozen=True, kw_only=True):
     auto_paused: AutoPaused | None = None
     owner: str | None = None  # the workflow that owns it, for one of its steps
     base: str | None = None  # the job from which an owned job was derived
-    own: Annotated[dict[str, Any], Meta(description="Fields that it sets in addition to its template.")] = {}
+    own: Annotated[dict[str, Any], Meta(description="Fields that the job sets in addition to its template.")] = {}
     notes: list[str] = []
 
 
@@ -91,7 +91,9 @@ class JobPlanView(View, frozen=True, kw_only=True):
 
     dry_run: Literal[True] = True
     name: str
-    version: Annotated[int, Meta(description="The version it would have; the current one if nothing changes.")]
+    version: Annotated[
+        int, Meta(description="The version that the job would have; the current version if nothing changes.")
+    ]
     schedule_text: str | None = None
     definition: dict[str, Any]
     changes: Annotated[list[Difference], Meta(description="Changes of an existing job.")]

@@ -12,7 +12,7 @@ Share = Annotated[float, Meta(description="From 0 to 1.")]
 
 
 class RecentView(View, frozen=True, kw_only=True):
-    """A finished execution."""
+    """An ended execution of a job; `seconds` is its duration."""
 
     execution_id: UUID
     status: Status

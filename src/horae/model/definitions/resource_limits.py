@@ -19,7 +19,7 @@ _SIZE = Custom(read_amount, int | str, "int | str", out=int)
 
 
 class ResourceLimits(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Limits of one execution; None means no limit here. Sizes are bytes."""
+    """Limits of one execution. None means that this object sets no such limit. Sizes are in bytes."""
 
     memory: Annotated[int | None, Field(_SIZE, "Memory of all its processes together.")] = None
     cpu: Annotated[
@@ -31,7 +31,7 @@ class ResourceLimits(Struct, frozen=True, kw_only=True, rename="camel", omit_def
     file_size: Annotated[int | None, Field(_SIZE, "The size of a file that it writes.")] = None
 
     def over(self, defaults: "ResourceLimits") -> "ResourceLimits":
-        """Return these limits, with defaults for missing ones."""
+        """Return these limits; missing ones are taken from `defaults`."""
         said = {name: value for name, value in structs.asdict(self).items() if value is not None}
         return structs.replace(defaults, **said)
 

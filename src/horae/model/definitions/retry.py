@@ -35,7 +35,7 @@ TIMEOUTS: Mapping[str, Reason] = {
     "HeartbeatTimeout": "heartbeatTimeout",
     "TotalTimeout": "totalTimeout",
 }
-LAST_TIMEOUTS = ("QueueTimeout", "TotalTimeout")  # of the whole execution: no retry follows
+LAST_TIMEOUTS = ("QueueTimeout", "TotalTimeout")  # these end the execution: no retry follows
 MOST_RETRIES = 1000
 MOST_LOST = 100
 _BUDGETS = (
@@ -47,9 +47,10 @@ FailureCounts = Mapping[str, int]  # class of failure -> earlier failures of thi
 
 
 class Budgets(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Retries by class of failure: the job's own error, a timeout, a lost worker, a fault of the platform.
+    """The number of retries for each class of failure.
 
-    Classes without their own budget share `retries`; the default for a lost worker is `LOST`.
+    The classes are the job's own error, a timeout, a lost worker, and a fault of the platform. Classes without a budget
+    of their own share the `retries` of the policy; only lost workers have a budget of `LOST` by default.
     """
 
     error: Annotated[int | None, Field(_TRIES, "Further tries after the job's own error.", example=3)] = None
@@ -75,8 +76,8 @@ BUDGETS = Object(Budgets, _BUDGETS, what="budgets")
 class RetryPolicy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The number and the delays of retries, and the failures to retry.
 
-    `delays` lists the waits one by one (the last repeats); otherwise they grow from `delay` by `factor` up to `max`,
-    each changed by at most the share `jitter`.
+    `delays` lists the wait before each retry; its last element also applies to all further retries. Without `delays`,
+    the waits grow from `delay` by `factor` up to `max`. Each wait is changed at random by at most the share `jitter`.
     """
 
     retries: int = 0
@@ -101,7 +102,8 @@ class RetryPolicy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     def is_spent(self, failures: int, kind: FailureKind, spent: FailureCounts) -> bool:
         """Return whether this failure exceeds the budget of its class.
 
-        `failures` counts all failures of the execution, including this one.
+        `failures` counts all failures of the execution, including this one, but not lost workers. `spent` counts
+        earlier failures of classes with a budget of their own.
         """
         budget = self.budgets.of(kind)
         if budget is not None:
@@ -139,8 +141,8 @@ def after_failure(
 ) -> RetryAt | NoRetry:
     """Decide what follows a failed attempt; `failures` counts this one. Lost workers are counted separately.
 
-    `spent` counts earlier failures of classes with their own budget. A retry that would start after the execution must
-    have ended, at `ends_at`, does not take place.
+    `spent` counts earlier failures of classes with their own budget. The execution must end before `ends_at`, so there
+    is no retry that would start then or later.
     """
     if failure.type in LAST_TIMEOUTS and failure.kind == "timeout":
         return NoRetry(TIMEOUTS[failure.type])

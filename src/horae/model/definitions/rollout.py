@@ -1,8 +1,9 @@
 """Rollouts: new executions of a job are split between its versions, which are compared before one takes over.
 
 With a key, the split is stable: the key, rendered from an execution's params and tags, is hashed to a point between 0
-and 1, and each version has a part of that range. A share that grows keeps its executions. Without a key, a fresh id is
-hashed instead. When the key cannot be filled in, the current version runs.
+and 1, and each version has a part of that range. When the share of the newest version grows, that version keeps the
+keys that it had. Without a key, a fresh id is hashed for each execution. When the key cannot be filled in, the current
+version runs.
 """
 
 from collections.abc import Callable, Mapping
@@ -65,9 +66,9 @@ class Rollout(Struct, frozen=True, kw_only=True):
 
 
 class VersionChoice(Struct, Generic[T], frozen=True, kw_only=True):
-    """The versions from which new executions of a job choose: its `arms`, by version.
+    """The versions of a job between which new executions are split.
 
-    `current` is the current version.
+    `arms` has a value for each version, from which executions are created; `current` is the current version.
     """
 
     rollout: Rollout
@@ -75,7 +76,10 @@ class VersionChoice(Struct, Generic[T], frozen=True, kw_only=True):
     arms: Mapping[int, T]
 
     def of(self, spec: Spec, item: bytes, tags: Mapping[str, str], new_id: Callable[[], UUID]) -> T | None:
-        """Return the arm of an execution: the current version's when its key cannot be filled in."""
+        """Return the arm of the version that an execution gets; the current version's if the key cannot be filled in.
+
+        Return None if that version has no arm.
+        """
         plan = self.rollout.plan
         try:
             key = fill(plan.by, scope_of(spec, item, tags), "by") if plan.by else str(new_id())
@@ -85,12 +89,12 @@ class VersionChoice(Struct, Generic[T], frozen=True, kw_only=True):
 
 
 def point_of(job: UUID, key: str) -> float:
-    """Return the point of a key between 0 and 1, always the same for a job."""
+    """Return the point of a key between 0 and 1, which is always the same for this job and key."""
     return int.from_bytes(blake2b(key.encode(), digest_size=8, key=job.bytes).digest()) / _POINTS
 
 
 class RolloutAttempts(Struct, frozen=True):
-    """Items of a parcel whose version a rollout chose, with the outcome of an attempt and the durations, if known."""
+    """Attempts of items of a parcel whose version a rollout chose: their number, outcome and, if known, durations."""
 
     parcel: UUID
     job: UUID

@@ -1,4 +1,4 @@
-"""The search text of a job: lists of very many jobs are searched without reading their definitions."""
+"""The search text of a job, which is stored so that many jobs can be searched without reading their definitions."""
 
 from collections.abc import Mapping
 
@@ -13,10 +13,10 @@ def searchable_text(name: str, description: str, tags: Mapping[str, str]) -> str
 
 
 def search_pattern(text: str) -> str:
-    """Return the text to search for."""
+    """Return the text that must occur in a job's search text if a user searches for `text`."""
     return text.lower().replace(TAG, " ")
 
 
 def tag_pattern(name: str, value: str | None) -> str:
-    """Return the text to search for a tag, with any value or with this one."""
+    """Return the text that occurs in the search texts of jobs with a tag, with any value or with this value."""
     return f"{TAG}{name}={'' if value is None else value + TAG}"

@@ -58,7 +58,7 @@ DELIVERIES: tuple[Delivery, ...] = get_args(Delivery)
 
 
 class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The fields of a job: their only list. Attributes have the stored form; kinds convert them to the API form."""
+    """All fields of a job, each declared once. Attributes have the stored form; kinds convert them to the API form."""
 
     name: Annotated[
         str, JobField(Name(), "Its name, unique among jobs.", example="daily-report", steps="never", sdk=False, flag="")
@@ -79,7 +79,7 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
         TASK,
         JobField(
             COMMAND,
-            "A program; a text is split as a shell would split it and runs without one.",
+            "A program and its arguments; a text is split as a shell would split it, but no shell runs.",
             name="command",
             example=["python", "report.py"],
             steps="inherited",
@@ -90,7 +90,7 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
         ),
         JobField(
             HTTP,
-            "A request.",
+            "An HTTP request.",
             name="http",
             example={"url": "https://example.com/hook", "method": "POST"},
             steps="inherited",
@@ -132,7 +132,7 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
         ),
         JobField(
             RETRY,
-            "How soon it is tried again, and after which failures.",
+            "The delays of retries, and the failures that are retried.",
             example={"delay": "1s", "factor": 2, "max": "5m", "retryOn": ["ConnectionError"]},
             namespaced=True,
             flag="retry-delay",
@@ -146,7 +146,7 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
         FAILURES,
         JobField(
             TIMEOUTS,
-            "Bounds on its waiting, running, silent and total time; `run` is `timeout`.",
+            "Timeouts in the queue, before the start, without heartbeats and in total; `run` is `timeout`.",
             example={"queue": "10m", "total": "1h"},
             merges=True,
             flag="",
@@ -171,9 +171,9 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
             namespaced=True,
         ),
     ] = None
-    grace: Annotated[Micros, JobField(Duration(0, HOUR), "How long after SIGTERM it is killed.", namespaced=True)] = (
-        10 * SECOND
-    )
+    grace: Annotated[
+        Micros, JobField(Duration(0, HOUR), "The time from SIGTERM until it is killed.", namespaced=True)
+    ] = 10 * SECOND
     priority: Annotated[
         int,
         JobField(
@@ -211,7 +211,7 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
         tuple[Preference, ...],
         JobField(
             PREFERS,
-            "Labels it waits for before it runs anywhere; the lightest is given up first.",
+            "Labels of workers for which it waits some time before it runs on others.",
             example=[{"label": "zone=eu-1", "weight": 2, "patience": "30s"}],
             no_workflow=NO_WORKER,
             flag="prefer",
@@ -235,7 +235,7 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
         Affinity | None,
         JobField(
             AFFINITY,
-            "Run where this key ran last, if that worker is free soon.",
+            "Run on the worker that ran this key last, if that worker is free soon.",
             example="${params.model}",
             no_workflow=NO_WORKER,
         ),
@@ -254,18 +254,27 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
             flag="depends-on",
         ),
     ] = ()
-    conditions: dict[str, Condition] = {}  # of dependencies, unless success; internal
+    conditions: dict[str, Condition] = {}  # internal: conditions of dependencies, except `success`
     dependency_timeout: Annotated[
         Micros,
-        JobField(Duration(SECOND, 400 * DAY), "How long an execution waits for them.", steps="never", namespaced=True),
+        JobField(
+            Duration(SECOND, 400 * DAY), "How long an execution waits for dependencies.", steps="never", namespaced=True
+        ),
     ] = DAY
     on_dependency_timeout: Annotated[
         Late,
-        JobField(Choice(LATE), "What happens to an execution that waited this long.", steps="never", namespaced=True),
+        JobField(
+            Choice(LATE),
+            "What happens to an execution whose dependencies do not end in time.",
+            steps="never",
+            namespaced=True,
+        ),
     ] = "fail"
     tags: Annotated[
         dict[str, str],
-        JobField(Tags(), "Labels to find it by.", example={"team": "data"}, merges=True, namespaced=True, flag="tag"),
+        JobField(
+            Tags(), "Labels by which it is found.", example={"team": "data"}, merges=True, namespaced=True, flag="tag"
+        ),
     ] = {}
     env: Annotated[
         dict[str, str],
@@ -275,15 +284,15 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
         tuple[str, ...],
         JobField(
             SECRETS,
-            "Secrets that its function asks for.",
+            "Secrets that its function reads.",
             steps="inherited",
             flag="secret",
             metavar="NAME",
         ),
     ] = ()
-    delivery: Annotated[Delivery, JobField(Choice(DELIVERIES), "What happens when its worker is lost.")] = (
-        "at-least-once"
-    )
+    delivery: Annotated[
+        Delivery, JobField(Choice(DELIVERIES), "Whether an execution runs again when its worker is lost.")
+    ] = "at-least-once"
     concurrency: Annotated[int | None, JobField(AT_ONCE, "How many of its executions run at once.")] = None
     rate: Annotated[
         Rate | None,
@@ -295,7 +304,7 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
         tuple[KeyLimit, ...],
         JobField(
             LIMITS,
-            "How many run at once, and how often they start, for each value of a key.",
+            "How many executions run at once, and how often they start, for each value of a key.",
             example=[{"key": "${params.customer}", "concurrency": 2, "rate": "10/1m"}],
             flag="limit",
         ),
@@ -311,7 +320,7 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
         Unique | None,
         JobField(
             UNIQUE,
-            "One execution for each key: a repeat is answered with the first.",
+            "One execution for each key: a repeated submission is answered with the first execution.",
             example={"key": "${params.table}", "for": "live", "keep": "first"},
             steps="never",
         ),
@@ -320,7 +329,7 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
         Debounce | None,
         JobField(
             DEBOUNCE,
-            "Run when no submission has arrived for this long.",
+            "Run once, when no further submission has arrived for this long.",
             example={"key": "${params.page}", "wait": "5s", "max": "1m"},
             steps="never",
         ),
@@ -328,7 +337,10 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     batch: Annotated[
         Batch | None,
         JobField(
-            BATCH, "One execution gets up to this many submissions.", example={"size": 100, "wait": "1s"}, steps="never"
+            BATCH,
+            "Collect submissions: one execution gets up to this many.",
+            example={"size": 100, "wait": "1s"},
+            steps="never",
         ),
     ] = None
     cache: Annotated[
@@ -337,7 +349,7 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     ] = None
     circuit: Annotated[
         Circuit | None,
-        JobField(CIRCUIT, "Stop it for a while when this share of its attempts fails.", example="50%"),
+        JobField(CIRCUIT, "Stop the job for a while when this share of its attempts fails.", example="50%"),
     ] = None
     made: Annotated[
         TemplateUse | None,

@@ -40,7 +40,7 @@ class HttpTask(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="http")
     headers: dict[str, str] = {}
     body: Any = None  # None sends the params as JSON
     expect: tuple[str, ...] = ("2xx",)
-    redirects: int = 0  # number that is followed; the next one is the response
+    redirects: int = 0  # number of redirects that are followed; a further redirect counts as the response
 
 
 Task = CommandTask | PythonTask | HttpTask | Workflow

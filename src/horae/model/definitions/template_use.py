@@ -1,4 +1,4 @@
-"""The template of a job, the values of its parameters, and the job's own fields."""
+"""The template from which a job is made, the values of its parameters, and the job's own fields."""
 
 from typing import Any
 from uuid import UUID

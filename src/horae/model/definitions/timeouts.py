@@ -1,7 +1,7 @@
 """Timeouts: how long an execution may wait and run, and the detection of overdue ones.
 
-The run timeout is the job's `timeout`, and the timeout of all attempts together is `within` of its retry policy; the
-others are here.
+The run timeout is the job's `timeout`, and the timeout of all attempts together is `within` of its retry policy.
+`Timeouts` has the other timeouts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -98,7 +98,7 @@ class ParcelTimeouts(Struct, frozen=True, kw_only=True):
     def failure(self, now: Instant) -> Failure:
         """Return the failure of an execution that is overdue now."""
         if self.is_spent(now):
-            said = f"it was not done {format_duration(self.total or 0)} after it was due, all attempts together"
+            said = f"it had not ended {format_duration(self.total or 0)} after it was due (all attempts together)"
             return Failure(type="TotalTimeout", message=said, kind="timeout")
         said = f"it was in the queue for {format_duration(self.queue or 0)} and no worker took it"
         return Failure(type="QueueTimeout", message=said, kind="timeout")
@@ -116,9 +116,10 @@ class ParcelTimeouts(Struct, frozen=True, kw_only=True):
         return min(times)
 
     def _checks(self, left: Iterable[Slice], runs: bool, now: Instant) -> Iterable[Instant]:
-        """Yield when each slice may have been in the queue for too long.
+        """Yield when to check each slice for having been in the queue for too long.
 
-        For running and blocked items, that is soon after they may enter the queue.
+        Running and blocked items may enter the queue at any time. So they are checked after the queue timeout from now,
+        or after RECHECK_INTERVAL if that is longer.
         """
         if self.queue is None:
             return

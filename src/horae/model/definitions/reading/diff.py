@@ -47,7 +47,7 @@ def _values(path: str, before: Any, after: Any) -> Iterator[Difference]:
 def _named(
     path: str, before: list[Any], after: list[Any], old: dict[str, Any], new: dict[str, Any]
 ) -> Iterator[Difference]:
-    """Compare triggers, steps and the like by name, whatever their order in the list."""
+    """Compare triggers, steps and other named elements by name. If only their order differs, the list has changed."""
     found = list(_objects(path, old, new))
     yield from found or [Difference(path, "changed", before=before, after=after)]
 
@@ -58,7 +58,7 @@ def _text(value: Any) -> bytes:
 
 
 def _by_name(values: Any) -> dict[str, Any] | None:
-    """Return the elements of a list by name, if each has a unique one."""
+    """Return the elements of a list by name, or None if an element has no unique name."""
     if not isinstance(values, list) or not all(isinstance(one, dict) and "name" in one for one in values):
         return None
     named = {str(one["name"]): one for one in values}

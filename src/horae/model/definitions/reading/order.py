@@ -54,7 +54,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _order(documents: Sequence[Document], needs: Callable[[Document], set[str]], kind: str, circle: str) -> list[int]:
-    """Sort by dependencies, and refuse two of the same name: the second would undo the first."""
+    """Sort by dependencies. Refuse two definitions with the same name, because the second would replace the first."""
     numbers: dict[str, int] = {}
     for number, document in enumerate(documents):
         name = document.get("name")
@@ -69,4 +69,6 @@ def _order(documents: Sequence[Document], needs: Callable[[Document], set[str]],
         return list(TopologicalSorter(graph).static_order())
     except CycleError as error:
         names = [str(documents[number].get("name")) for number in error.args[1]]
-        raise BadInput(f"{circle}: {' -> '.join(names)}.", "Break it. Nothing was applied.", field=kind) from None
+        raise BadInput(
+            f"{circle}: {' -> '.join(names)}.", "Break the circle. Nothing was applied.", field=kind
+        ) from None

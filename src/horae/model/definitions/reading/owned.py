@@ -16,7 +16,10 @@ _NOT_TAKEN_OVER = JOB.where(lambda field: field.steps == "never")
 
 
 def derive(name: str, call: Call, base: Spec | None, queue: str) -> Spec:
-    """Return the job of a step: its own fields over those of the job that it names, or of the workflow's queue."""
+    """Return the job of a step: the step's own fields, merged over the fields of the job that the step names.
+
+    If it names no job, the step's own fields define the job, by default in the workflow's `queue`.
+    """
     if base is None:
         body: dict[str, Any] = {"queue": queue, **call.own}
     else:
@@ -27,7 +30,10 @@ def derive(name: str, call: Call, base: Spec | None, queue: str) -> Spec:
 
 
 def with_calls(workflow: Workflow, stored: Callable[[str, Call], dict[str, Any]]) -> Workflow:
-    """Return the workflow with fields of its calls replaced; `stored` gets the name under which each call is stored."""
+    """Return the workflow with some fields of its calls replaced.
+
+    `stored` is called with the name under which a call is stored, and the call; it returns the fields to replace.
+    """
 
     def changed(step: WorkflowStep) -> WorkflowStep:
         if step.job or step.own:

@@ -17,8 +17,8 @@ _MERGED = frozenset(JOB.where(lambda field: field.merges))
 def merge_definition(current: dict[str, Any], patch: Any) -> dict[str, Any]:
     """Apply a patch to a definition; null resets a field to its default.
 
-    Fields that merge do so key by key, as RFC 7396 says; every other field is replaced as a whole. A new task replaces
-    the old one, whatever its kind.
+    Fields such as `params` and `tags` are merged key by key, as RFC 7396 says; every other field is replaced as a
+    whole. A new task replaces the old one, even if it is of another kind.
     """
     given = with_run(an_object(patch, "body", 'Send what changes, such as {"timeout": "5m"}.'))
     if "name" in given and given["name"] is None:

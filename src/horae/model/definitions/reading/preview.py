@@ -1,4 +1,4 @@
-"""The future fires of a schedule: pure, so that a command can show them without a server."""
+"""The future fires of a schedule. They are computed without I/O, so that a command can show them without a server."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,9 +23,10 @@ def show_preview(
     namespace: str = "default",
     by: Callable[[Rules], Calendar] | None = None,
 ) -> PreviewView:
-    """Return the first fires of a trigger, in API form, strictly after an instant; `H` spreads by namespace.
+    """Return the first fires of a trigger, in API form, strictly after an instant.
 
-    `by` finds the calendars that rules name.
+    `H` in a cron expression stands for a value computed from a hash of the namespace. `by` returns the calendar that
+    the rules of a trigger name.
     """
     spelled = {field: value for field, value in given.items() if field != "name" and value is not None}
     when = parse_when(spelled, key=f"{namespace}/preview", created_at=after, name=str(given.get("name") or SCHEDULE))

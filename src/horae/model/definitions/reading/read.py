@@ -23,7 +23,7 @@ from horae.model.workflows.decisions.values import Workflow
 from horae.model.workflows.reading.workflow import check_owned, with_timeout
 
 TASKS = tuple(PARSERS)
-MOST_BYTES = 256 * 1024  # of a whole definition; it is sent to workers with every first grant
+MOST_BYTES = 256 * 1024  # of a whole definition, which a worker gets with its first grant of the job
 _ONE_TASK = (
     'Say what runs: {"command": "python report.py"}, {"python": "digest"}, {"http": {"url": "https://..."}} or'
     ' {"workflow": {"steps": [...]}}.'
@@ -34,16 +34,16 @@ class Definition(Struct, frozen=True, kw_only=True):
     """A parsed definition of a job; `dependencies` are names or ids as given, not yet resolved."""
 
     spec: Spec
-    whens: tuple[NamedTrigger, ...] = ()  # the schedule's first
+    whens: tuple[NamedTrigger, ...] = ()  # its triggers; that of `schedule` is first
     dependencies: tuple[str, ...] = ()
-    conditions: dict[str, Condition] = {}  # of dependencies, unless success
+    conditions: dict[str, Condition] = {}  # conditions of dependencies, except `success`
     derived: tuple[UUID, int] | None = None  # the template and its version, when it was just rendered from one
 
 
 def parse_definition(body: Any, *, namespace_name: str, created_at: Instant) -> Definition:
-    """Read a job's definition; null means left out. Raises BadInput.
+    """Read a job's definition. A null field counts as left out. Raises BadInput.
 
-    `created_at` is when the job was created: intervals count from there.
+    `created_at` is when the job was created, the instant from which intervals count.
     """
     with definition_budget():
         return _definition(body, namespace_name, created_at)
@@ -54,8 +54,8 @@ def _definition(body: Any, namespace_name: str, created_at: Instant) -> Definiti
     shallow(given, "body")
     JOB.refuse_unknown(given)
     if given.get("with") is not None or given.get("template") is not None:
-        how = 'Name it: {"template": "backup", "with": {...}}.'
-        raise BadInput("Parameters are given to no template.", how, field="with")
+        how = 'Name the template: {"template": "backup", "with": {...}}.'
+        raise BadInput("with gives parameters to no template.", how, field="with")
     given = with_timeout(with_run({name: value for name, value in given.items() if value is not None}))
     if "name" not in given:
         raise BadInput("A job needs a name.", 'Add "name": "daily-report".', field="name")
@@ -73,9 +73,10 @@ def _definition(body: Any, namespace_name: str, created_at: Instant) -> Definiti
 
 
 def parse_whens(spec: Spec, *, key: str, created_at: Instant, past: bool = False) -> tuple[NamedTrigger, ...]:
-    """Read the triggers of a job: its schedule's, and the named ones. `H` spreads by `key`, which is namespace/job.
+    """Read the triggers of a job: its schedule, and the named triggers.
 
-    With `past`, instants may be over, because they were accepted earlier.
+    `H` in a cron expression stands for a value computed from a hash of `key` ("namespace/job"). With `past`, triggers
+    may have instants in the past, because they were accepted earlier.
     """
 
     def made_at(value: Any) -> Instant:

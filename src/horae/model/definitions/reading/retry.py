@@ -23,9 +23,10 @@ _ACCEPTED = (
 
 
 def parse_retry(retries: Any, retry: Any) -> RetryPolicy:
-    """Read both fields.
+    """Read `retries` and `retry`.
 
-    A fixed delay and a list have no jitter unless given; a list alone sets the number of retries.
+    A fixed delay and a list of delays have no jitter unless it is given. If `retries` is not given, it is the number of
+    listed delays.
     """
     given = {"delays": retry} if isinstance(retry, list) else an_object(retry or {}, "retry", _ACCEPTED)
     refuse_unknown(given, (*_GROWING, "jitter", "delays", "budgets", "retryOn", "giveUpOn"), "retry", "retry.")
@@ -80,7 +81,7 @@ def _listed(given: dict[str, Any], retries: Any) -> RetryPolicy:
 
 
 def _growing(given: dict[str, Any], retries: int) -> RetryPolicy:
-    """Read a delay, which is fixed when alone and grows with a factor or a bound."""
+    """Read a delay. It is fixed when it is given alone; it grows when `factor` or `max` is given, too."""
     fixed = "delay" in given and "factor" not in given and "max" not in given
     delay = a_duration(given.get("delay", "1s"), "retry.delay", 0, LONGEST_DELAY)
     bound = a_duration(given["max"], "retry.max", 0, LONGEST_DELAY) if "max" in given else max(delay, _DEFAULT.max)

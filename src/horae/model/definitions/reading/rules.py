@@ -25,7 +25,7 @@ _PARAMS = "A command reads it from env; a function with ctx.secret(NAME), when `
 
 
 def check_exclusive(spec: Spec) -> None:
-    """Refuse two fields that each decide the fate of a submission."""
+    """Refuse two fields that would both decide what happens to a submission."""
     for one, other in _APART:
         if getattr(spec, one) and getattr(spec, other):
             remedy = _IN_ORDER if one == "sequence" else _ONE_OF
@@ -38,7 +38,7 @@ def check_keys(spec: Spec) -> None:
 
 
 def check_interruption(spec: Spec) -> None:
-    """Refuse a job that would have to restart but must not, or to wait but cannot."""
+    """Refuse a job that would have to start again but must not, and a durable job that is not a function."""
     once = spec.delivery == "at-most-once"
     refusals = (
         (
@@ -89,13 +89,15 @@ def check_references(spec: Spec) -> None:
         raise BadInput("params refer to a secret, and secrets are not filled into params.", _PARAMS, field="params")
     if spec.secrets and not isinstance(spec.task, PythonTask):
         remedy = "Put secret://NAME into env of a command, or into url, headers or body of an http job."
-        raise BadInput("secrets is for functions, which ask for them with ctx.secret.", remedy, field="secrets")
+        detail = "The field secrets is for functions, which read secrets with ctx.secret."
+        raise BadInput(detail, remedy, field="secrets")
     found = spec.references
     if found and isinstance(spec.task, Workflow):
-        remedy = "Let the jobs that are its steps refer to it."
+        remedy = "Let the jobs of its steps refer to the secret."
         raise BadInput("A workflow runs nothing itself that could use a secret.", remedy, field="env")
     if len(found) > MOST_SECRETS:
-        raise BadInput(f"It refers to {len(found)} secrets.", f"At most {MOST_SECRETS} are allowed.", field="secrets")
+        detail = f"The job refers to {len(found)} secrets."
+        raise BadInput(detail, f"At most {MOST_SECRETS} are allowed.", field="secrets")
 
 
 def _refuse_seen(task: CommandTask) -> None:
@@ -118,7 +120,7 @@ def check_sensitive(spec: Spec, whens: Iterable[NamedTrigger]) -> None:
     refusals = (
         (isinstance(spec.task, Workflow), "a workflow: its steps read its params", "Mark the jobs that it submits."),
         (spec.durable, "durable: the results of its steps are stored unsealed", "Leave one of the two out."),
-        (spec.batch is not None, "collected to batches", 'Leave "batch" out.'),
+        (spec.batch is not None, "collected into batches", 'Leave "batch" out.'),
         (spec.debounce is not None, "debounced: the store would have to merge its params", 'Leave "debounce" out.'),
         (spec.cache is not None, "answered from a cache", 'Leave "cache" out.'),
         (

@@ -54,12 +54,13 @@ def parse_trigger(named: dict[str, Any], *, key: str, created_at: Instant) -> Na
 
 @contextmanager
 def errors_under(field: str) -> Iterator[None]:
-    """Report errors of a schedule under this field instead."""
+    """Let errors about the field `schedule` name this field instead."""
     try:
         yield
     except BadInput as error:
-        told = str(error.fields.get("field", SCHEDULE))
-        error.fields["field"] = field + told.removeprefix(SCHEDULE) if told.startswith(SCHEDULE) else f"{field}.{told}"
+        named = str(error.fields.get("field", SCHEDULE))
+        in_schedule = named.startswith(SCHEDULE)
+        error.fields["field"] = field + named.removeprefix(SCHEDULE) if in_schedule else f"{field}.{named}"
         error.detail = error.detail.replace(f"{SCHEDULE}.", f"{field}.").replace("schedule", "trigger")
         raise
 
@@ -122,6 +123,6 @@ def render_when(when: NamedTrigger) -> dict[str, Any]:
 
 @lru_cache(1024)
 def _render_rules(rules: Rules, overlap: Overlap) -> dict[str, Any]:
-    """Write the rules that differ from the defaults; `overlap` is the default of this kind."""
+    """Write the rules that differ from the defaults; `overlap` is the default overlap of this kind of trigger."""
     shown = {rule: part for rule, part in RULES.write_changed(rules).items() if part is not None and rule != "overlap"}
     return shown if rules.overlap == overlap else {**shown, "overlap": RULES.write(rules)["overlap"]}

@@ -33,8 +33,7 @@ _URL = re.compile(r"(?:https?://[^\s/?#]+\S*)|(?:https?://.*|)\$\{.+|secret://\S
 def parse_command(value: Any) -> Task:
     """Read a command.
 
-    A text is split like a shell would split it, but runs without a shell. A list is argv. {"shell": ...} is a shell
-    line.
+    A text is split into words as a shell would do, but no shell runs. A list is argv. {"shell": ...} is a shell line.
     """
     if isinstance(value, str):
         return CommandTask(argv=_split(a_text(value, "command", most=MOST_TEXT, least=1), "command"))
@@ -43,7 +42,7 @@ def parse_command(value: Any) -> Task:
     given = an_object(value, "command", _COMMAND)
     refuse_unknown(given, ("argv", "shell", "cwd", "limits", "user"), "command", "command.")
     if ("argv" in given) == ("shell" in given):
-        raise BadInput("command has one of argv and shell.", _COMMAND, field="command")
+        raise BadInput("command needs either argv or shell.", _COMMAND, field="command")
     cwd = given.get("cwd")
     directory = None if cwd is None else _template(a_text(cwd, "command.cwd", most=4096, least=1), "command.cwd")
     limits, user = read_limits(given.get("limits"), "command.limits"), _user(given.get("user"))
@@ -58,7 +57,7 @@ def parse_command(value: Any) -> Task:
 
 
 def _shell(value: Any) -> str:
-    """Read a shell line. It is never a template: filled-in values would be parsed as shell code."""
+    """Read a shell line. It is never a template, because filled-in values would be parsed as shell code."""
     line = a_text(value, "command.shell", most=MOST_TEXT, least=1)
     filled = _FILLED.search(line)
     if filled is not None:
@@ -117,7 +116,9 @@ def parse_python(value: Any) -> Task:
     limits = read_limits(given.get("limits"), "python.limits")
     if limits != NO_LIMITS and chosen == "thread":
         raise BadInput(
-            "Threads share what they use.", 'Leave isolation out, or choose "process".', field="python.limits"
+            "Limits need a process, because threads share their resources.",
+            'Leave isolation out, or choose "process".',
+            field="python.limits",
         )
     return PythonTask(function=function, isolation=chosen, limits=limits)
 

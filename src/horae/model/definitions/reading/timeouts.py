@@ -1,4 +1,4 @@
-"""`timeout` and `timeouts`: bounds on the time in the queue, before the start, running, silent, and in all."""
+"""`timeout` and `timeouts`: bounds on the time in the queue, before the start, of an attempt, without heartbeat, in total."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -57,7 +57,7 @@ def with_run(given: dict[str, Any]) -> dict[str, Any]:
     run, rest = timeouts["run"], {name: span for name, span in timeouts.items() if name != "run"}
     if given.get("timeout") not in (None, run):
         detail = f"timeout is {given['timeout']} and timeouts.run is {run}."
-        raise BadInput(detail, "They are the same: give one of them.", field="timeouts.run")
+        raise BadInput(detail, "Both mean the same: give one of them.", field="timeouts.run")
     return {**given, "timeout": run, "timeouts": rest}
 
 
@@ -67,8 +67,8 @@ def read_timeouts(given: Mapping[str, Any]) -> tuple[Micros | None, Timeouts, Mi
     run = None if given.get("timeout") is None else _read_bound(given["timeout"], "timeout")
     total = bounds.total
     if run is not None and total is not None and total < run:
-        detail = "timeouts.total is shorter than what one try may take."
-        raise BadInput(detail, "It counts all tries: give a longer one.", field="timeouts.total")
+        detail = "timeouts.total is shorter than timeout, the time for one attempt."
+        raise BadInput(detail, "It bounds all attempts together: give a longer one.", field="timeouts.total")
     if bounds.heartbeat is not None and given.get("http") is not None:
         detail = "An HTTP request sends no heartbeats while it runs."
         raise BadInput(detail, "Leave timeouts.heartbeat out; timeout bounds it.", field="timeouts.heartbeat")
