@@ -1,4 +1,4 @@
-"""`timeout` and `timeouts`: bounds on the time in the queue, before the start, of an attempt, without heartbeat, in total."""
+"""`timeout` and `timeouts`: bounds on the time in the queue, before the start, of an attempt, and of all attempts."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
