@@ -198,7 +198,7 @@ def test_errors_of_the_whole_definition(body, field, words):
         ({"command": "   "}, "command", "no program"),
         ({"command": []}, "command", "no program"),
         ({"command": ["a", 1]}, "command[1]", "a number, not a text"),
-        ({"command": {"shell": "a", "argv": ["b"]}}, "command", "one of argv and shell"),
+        ({"command": {"shell": "a", "argv": ["b"]}}, "command", "either argv or shell"),
         ({"command": {"sh": "a"}}, "command.sh", "argv, shell, cwd"),
         ({"command": ["echo", "${params."]}, "command[1]", "without its"),
         ({"command": "a\x00b"}, "command", "not text"),
@@ -222,7 +222,7 @@ def test_errors_of_the_whole_definition(body, field, words):
         (
             {"command": None, "python": {"function": "f", "isolation": "thread", "limits": {"files": 9}}},
             "python.limits",
-            "Threads share",
+            "threads share",
         ),
         ({"command": None, "http": {"url": "http://x", "redirects": 11}}, "http.redirects", "11"),
         ({"command": None, "http": {"url": "http://x", "headers": {"A": "b\nc"}}}, "http.headers.A", "one line"),
