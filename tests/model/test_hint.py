@@ -23,7 +23,7 @@ def offer(*capabilities: str, queues: tuple[str, ...] = ("default",)) -> Offer:
         ("default", ["function:f"], [offer("function:g")], "knows the function f; start one with `horae worker --app"),
         ("default", ["kind:http"], [offer("kind:command")], "runs http jobs"),
         ("default", ["gpu=a100", "kind:command"], [offer("kind:command")], "carries the label gpu=a100"),
-        ("default", ["kind:command", STEADY], [offer("kind:command")], "All live workers are spot, and it may not be"),
+        ("default", ["kind:command", STEADY], [offer("kind:command")], "All live workers are spot workers"),
         ("default", ["a", "b"], [offer("a"), offer("b")], "No single live worker offers all of a, b"),
     ],
 )

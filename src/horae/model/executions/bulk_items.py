@@ -11,21 +11,24 @@ from horae.model.definitions.job import Spec
 from horae.model.fleet.submit import Submit
 
 FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(Submit))
-ALIKE = 0.8  # similarity by difflib
+ALIKE = 0.8  # similarity, by difflib, from which a name is taken for a misspelt field
 REMEDY = (
-    'Beside `job`, items are params: write {{"job": "{job}", "items": [{{...params...}}]}}. To give each its own'
-    ' terms, leave `job` out beside `items`: {{"items": [{{"job": "{job}", "params": {{...}}}}]}}.'
+    'If a request has `job`, its items are params: write {{"job": "{job}", "items": [{{...params...}}]}}. To give each'
+    ' item its own options, leave `job` out of the request: {{"items": [{{"job": "{job}", "params": {{...}}}}]}}.'
 )
 
 
 def refuse_submission(item: bytes, spec: Spec) -> BadInput | None:
-    """Return the error for an item that looks like a submission, unless the job has a param with the telling name."""
+    """Return the error for an item that looks like a submission, which has `params` or `job`.
+
+    An item is not refused if the job itself has a param of that name.
+    """
     if b'"params"' not in item and b'"job"' not in item:
         return None
     try:
         given = msgspec.json.decode(item)
     except msgspec.DecodeError:
-        return None  # refused elsewhere, as invalid JSON
+        return None  # another check refuses invalid JSON
     taken = spec.params.keys() | ((spec.schema or {}).get("properties") or {}).keys()
     if not isinstance(given, dict) or not is_submission(given, spec.name, taken):
         return None
@@ -35,7 +38,8 @@ def refuse_submission(item: bytes, spec: Spec) -> BadInput | None:
 def is_submission(given: Mapping[str, Any], job: str, taken: Set[str] = frozenset()) -> bool:
     """Return whether an item has an object `params`, or names its own job, and has only fields of a submission.
 
-    A misspelt field counts, so that one mistake does not hide the other. `taken` are known params of the job.
+    A misspelt field counts as a field of a submission, so that this mistake does not hide the other. `taken` are the
+    known params of the job.
     """
     says_params = isinstance(given.get("params"), Mapping) and "params" not in taken
     says_job = given.get("job") == job and "job" not in taken

@@ -2,7 +2,7 @@
 
 A job's rules are `unique` (a repeat gets the first execution), `debounce` (one execution after submissions have stopped
 for a while), `batch` (one execution for many submissions) and `cache` (a stored result is the answer). All functions
-are pure: the store reads the current holder of a key, and they decide about the new submission.
+are pure: the store reads the current holder of a key, and these functions decide about the new submission.
 """
 
 from typing import Annotated, Any, Literal
@@ -21,7 +21,7 @@ from horae.model.fields.values import a_duration
 Keep = Literal["first", "latest"]
 KEEPS: tuple[Keep, ...] = ("first", "latest")
 MOST_BATCH = 1000
-HEAD, TAIL = b'{"items":[', b"]}"  # of a batch's params, around its items
+HEAD, TAIL = b'{"items":[', b"]}"  # the begin and the end of a batch's params; its items are between them
 LIVE = "live"
 _LONG = 400 * DAY
 _SOON = Duration(SECOND // 1000, DAY)
@@ -49,7 +49,7 @@ class Unique(DeduplicationRule, frozen=True, kw_only=True):
         Micros | None,
         Field(
             Custom(_read_span, str | int | float, "Span", format_duration, str, none=LIVE),
-            "How long the key belongs to an execution: a span, or while it is live.",
+            "How long the key belongs to an execution: a span, or `live`, which means until it ends.",
             name="for",
             metavar="SPAN",
         ),
@@ -60,11 +60,11 @@ class Unique(DeduplicationRule, frozen=True, kw_only=True):
 class Debounce(DeduplicationRule, frozen=True, kw_only=True):
     """An execution that starts when no submission has arrived for a while, or when the first one is old enough."""
 
-    wait: Annotated[Micros, Field(_SOON, "How long no submission must have arrived.")]
+    wait: Annotated[Micros, Field(_SOON, "How long after the last submission it starts.")]
     most: Annotated[
         Micros | None, Field(Duration(0, 30 * DAY), "The longest that the first submission waits.", name="max")
     ] = None
-    keep: Annotated[Keep, Field(_KEEP, "Whose params are taken.")] = "latest"
+    keep: Annotated[Keep, Field(_KEEP, "The submission from which the params are taken.")] = "latest"
 
     def starts_at(self, opened_at: Instant, now: Instant) -> Instant:
         """Return when the execution starts if no submission follows this one."""
@@ -75,13 +75,13 @@ class Batch(DeduplicationRule, frozen=True, kw_only=True):
     """An execution that gets several submissions: up to a number, or all within a time after the first."""
 
     size: Annotated[int, Field(Integer(1, MOST_BATCH), "How many submissions one execution gets at most.")]
-    wait: Annotated[Micros, Field(_SOON, "How long it waits for more.", default=SECOND)]
+    wait: Annotated[Micros, Field(_SOON, "How long it waits for more submissions.", default=SECOND)]
 
 
 class Cache(DeduplicationRule, frozen=True, kw_only=True):
     """A result that answers equal submissions for a time after its end."""
 
-    ttl: Annotated[Micros, Field(Duration(SECOND, _LONG), "How long a result answers.")]
+    ttl: Annotated[Micros, Field(Duration(SECOND, _LONG), "How long a result answers equal submissions.")]
 
 
 def _check_debounce(rule: Debounce, at: str) -> None:
@@ -106,7 +106,7 @@ class DeduplicationKey(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """Return the name of the rule; for windows it is also the wait reason of their executions."""
+        """Return the name of the rule. For debounce and batch, it is also the reason for which their executions wait."""
         return KINDS[type(self.rule)]
 
 
@@ -134,7 +134,7 @@ Verdict = Literal["new", "same", "replace"]
 def decide_unique(rule: Unique, holder: KeyHolder, now: Instant) -> Verdict:
     """Decide about a submission whose key has a holder: new, the same execution, or a replacement.
 
-    With `keep: latest` it replaces a holder that has not started; one that has started or ended stays.
+    With `keep: latest`, the submission replaces a live holder that has not started.
     """
     holds = holder.is_live if rule.span is None else holder.until is not None and holder.until > now
     if not holds:

@@ -40,7 +40,7 @@ def deduplication_keys(
 
 
 def unique_key(spec: Spec, item: bytes, rule: Unique | None = None) -> tuple[DeduplicationKey, ...]:
-    """Return the key of an execution without a submission: only uniqueness applies to it.
+    """Return the key of an execution that no request has submitted; of the rules, only `unique` applies to it.
 
     `rule` overrides the job's rule.
     """
@@ -60,7 +60,7 @@ def _alike(rule: Batch, e: Envelope, share: str, scope: Scope) -> str:
 
 
 def refuse_timed(spec: Spec, *, delayed: bool, waits: bool) -> None:
-    """Refuse a delay or a wait for dependencies in a job whose window decides when its executions start."""
+    """Refuse a delay or a wait for dependencies if the job's debounce or batch decides when its executions start."""
     window = "debounce" if spec.debounce is not None else "batch" if spec.batch is not None else None
     if window is None or not (delayed or waits):
         return

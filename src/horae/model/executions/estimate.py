@@ -9,12 +9,16 @@ from horae.env import Instant, Micros
 from horae.model.executions.gates import Blocker
 
 J = TypeVar("J")
-SHARED = frozenset({"busy", "room", "ahead", "share", "other-queues", "suspect", "spread"})  # opened by workers
+# Gates that open when workers become free.
+SHARED = frozenset({"busy", "room", "ahead", "share", "other-queues", "suspect", "spread"})
 UNKNOWN_LENGTH = "The usual duration of the executions before it is not known yet."
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
-    """The probable start, or the reason that there is no estimate; `ahead` executions share `slots` with it."""
+    """The probable start, or the reason that there is no estimate.
+
+    `ahead` is the number of executions that start before it, `slots` the number of slots of workers that can take it.
+    """
 
     starts_at: Instant | None
     reason: str
@@ -23,10 +27,10 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
 
 def estimate(now: Instant, blockers: Sequence[Blocker], ahead: int, slots: int, work: Micros | None) -> Estimate:
-    """Estimate the start: when every gate with a time has opened and its workers have finished the earlier work.
+    """Estimate the start of an execution: when the workers have finished earlier work, and no gate stays closed longer.
 
-    `work` is the worker time of the earlier work, None when unknown. There is no estimate when a gate opens neither by
-    time nor by a free worker.
+    `work` is the worker time of the earlier work, None when unknown. There is no estimate if a gate is closed that
+    opens neither at a known time nor when a worker becomes free.
     """
     unknown = [b for b in blockers if b.until is None and b.gate not in SHARED]
     if unknown:
@@ -41,9 +45,9 @@ def estimate(now: Instant, blockers: Sequence[Blocker], ahead: int, slots: int, 
     if starts_at == now:
         reason = "Nothing holds it."
     elif starts_at == opened:
-        reason = "When the last gate that has a time opens."
+        reason = "When the last gate with a known time opens."
     else:
-        reason = f"By the usual duration of the executions before it and of the running ones, on {_slots(slots)}."
+        reason = f"From the usual durations of running executions and of those before it, on {_slots(slots)}."
     return Estimate(starts_at=starts_at, reason=reason, ahead=ahead, slots=slots)
 
 
@@ -54,9 +58,10 @@ def _slots(slots: int) -> str:
 def work_before(
     queued: Mapping[J, int], running: Iterable[tuple[J, int, Instant]], lengths: Mapping[J, Micros], now: Instant
 ) -> Micros | None:
-    """Return the worker time before an execution: queued executions by job, and running ones as (job, items, since).
+    """Return the worker time of queued and running executions before an execution.
 
-    Returns None when the usual duration of one of these jobs is unknown.
+    `queued` has their numbers by job, `running` has tuples (job, number of items, start), `lengths` has the usual
+    duration of jobs. Returns None when the usual duration of one of these jobs is unknown.
     """
     total = 0
     for job, count in queued.items():

@@ -27,7 +27,7 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
 STATES: tuple[State, ...] = (WAITING, QUEUED, RUNNING, SUCCESS, FAILED, CANCELLED, SKIPPED)
 FINAL: frozenset[State] = frozenset(STATES) - TRANSITIONS.keys()
 
-# Why a slice waits. The last three are shown as running: a parent or a sleeper has started.
+# Why a slice waits. With one of the last three, an execution has started, so it is shown as running.
 WaitReason = Literal[
     "delay",
     "retry",
@@ -48,20 +48,20 @@ READS_AS_RUNNING: frozenset[str] = frozenset({"children", "sleep", "signal"})
 
 
 class Rerun(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The origin of a rerun, and the step from which it runs again."""
+    """The execution `of` which a workflow is a rerun, and the step from which it runs again."""
 
     of: UUID
     since: str = ""  # a step, or `failed`; empty: from the beginning
     latest: bool = False  # with the current definitions instead of the original ones
-    version: int = 0  # of the workflow that it runs, if not the submitted one
+    version: int = 0  # version of the workflow that it runs; 0: the version of its execution
     breakpoints: tuple[str, ...] = ()
 
 
 class Extra(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The data of one item that does not decide which parcel it is in."""
+    """The data of one item that may differ from the data of other items in its parcel."""
 
     trace: str | None = None  # W3C's traceparent
-    trace_state: str | None = None  # and its tracestate
+    trace_state: str | None = None  # W3C's tracestate
     origin: str = ""  # submit, trigger, fire, event, dependency, backfill, child, retry, rerun
     caller: str = ""
     tags: dict[str, str] = {}
@@ -76,7 +76,7 @@ class Extra(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     propagate: bool = True  # whether its end can start dependent jobs
     rerun: Rerun | None = None
     step: str | None = None  # the step of its parent that it runs
-    index: int | None = None  # of its parcel's first item, among all items of the step's fan-out
+    index: int | None = None  # position of its parcel's first item among all items of the step's foreach
 
 
 class Execution(Struct, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     state: State
     due_at: Instant
     priority: int
-    attempt: int = 0  # claims so far: the fencing token, never a budget
+    attempt: int = 0  # number of claims so far; it is the fencing token, and `failures` count against the retries
     failures: int = 0
     losses: int = 0
     submitted_at: Instant

@@ -21,7 +21,7 @@ class ErrorView(View, frozen=True, kw_only=True):
 
 
 class IntervalView(View, frozen=True, kw_only=True):
-    """The data interval of an execution, from `start` up to `end`."""
+    """The data interval of an execution, from `start` up to `end`, which is excluded."""
 
     start: Time
     end: Time
@@ -54,7 +54,7 @@ class ExecutionView(View, frozen=True, kw_only=True):
     params: Raw | str | UnsetType | None = None
     sensitive: bool = False  # params and result are sealed in the store, and shown to few users
     parent: UUID | None = None
-    step: str | None = None  # of its parent workflow
+    step: str | None = None  # the step of its parent workflow that it runs
     retry_of: UUID | None = None
     rerun_of: UUID | None = None
     retried_as: UUID | None = None  # the replay of this dead letter
@@ -66,7 +66,7 @@ class ExecutionView(View, frozen=True, kw_only=True):
     fire_at: Time | None = None  # the nominal time of its trigger's fire
     backfill_id: UUID | None = None
     event: str | None = None  # the id of the event that started it
-    trace_id: str | None = None  # of its trace, if it has one
+    trace_id: str | None = None  # the id of its trace
     reason: str | None = None  # why it waits (delay, retry, paused, ...) or why it ended
     next_attempt_at: Time | None = None
     hint: str | None = None
@@ -86,10 +86,10 @@ class AttemptView(View, frozen=True, kw_only=True):
 
 
 class LogLineView(View, frozen=True, kw_only=True):
-    """One line of an attempt's log; `stream` is stdout, stderr or log, `seq` counts the attempt's lines from 0.
+    """One line of an attempt's log.
 
-    `number` counts all lines of the execution from 1 and never changes. `level` is the level named in the line, or that
-    of its stream.
+    `number` counts all lines of the execution from 1 and never changes; `seq` counts the attempt's lines from 0.
+    `stream` is stdout, stderr or log. `level` is the level that the line names, or else the level of its stream.
     """
 
     number: int
@@ -102,7 +102,7 @@ class LogLineView(View, frozen=True, kw_only=True):
 
 
 class CutView(View, frozen=True, kw_only=True):
-    """The missing part of a log that is too long: lines that workers left out, or everything after its end (`ends`)."""
+    """The missing part of a log that is too long: lines that workers left out, or with `ends`, all further lines."""
 
     lines: int
     bytes: int
@@ -113,9 +113,9 @@ class CutView(View, frozen=True, kw_only=True):
 class LogPage(View, frozen=True, kw_only=True):
     """Log lines in order; `nextCursor` requests the lines that follow, also when there are none yet.
 
-    `ended` says that the execution has ended, so that an empty page without `more` is the end. `lines` is the number of
-    all lines, `from` and `to` the numbers of those searched for this page; `more` says that there are others after
-    them. `open` are unfinished lines, with the numbers that they will have if no other line is written before.
+    `ended` says that the execution has ended, so that an empty page without `more` is the end of the log. `lines` is
+    the number of all lines. For this page, the lines with the numbers `from` to `to` were searched; `more` says that
+    lines follow them. `open` are unfinished lines, with the numbers that they get if no other line is finished first.
     """
 
     items: list[LogLineView]
@@ -130,7 +130,7 @@ class LogPage(View, frozen=True, kw_only=True):
 
 
 class CountsView(View, frozen=True, kw_only=True):
-    """The number of executions in each state; for ended ones as far back as statistics are stored."""
+    """The number of executions in each state; ended executions are counted as far back as statistics are stored."""
 
     waiting: int = 0
     queued: int = 0
@@ -142,7 +142,7 @@ class CountsView(View, frozen=True, kw_only=True):
 
 
 class CancelView(View, frozen=True, kw_only=True):
-    """The result of a cancellation: `cancelled` at once, or `asked`: the worker was asked to stop it."""
+    """The result of a cancellation: the execution was `cancelled` at once, or its worker was `asked` to stop it."""
 
     verdict: Literal["cancelled", "asked"]
     execution: ExecutionView

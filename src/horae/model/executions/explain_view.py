@@ -11,12 +11,12 @@ from horae.model.executions.gates import Blocker
 
 
 class BlockerView(View, frozen=True, kw_only=True):
-    """A closed gate: its name, an explanation, what opens it, until when, and details for programs."""
+    """A closed gate: its name, an explanation, what opens it, when it opens if known, and details for programs."""
 
     gate: str
     message: str
     opens: Annotated[str, Meta(description="The event that opens the gate.")]
-    until: Annotated[Time | None, Meta(description="When it opens by itself; null when time does not open it.")] = None
+    until: Annotated[Time | None, Meta(description="When the gate opens by itself; null if that is not known.")] = None
     details: dict[str, Any]
 
 
@@ -32,7 +32,7 @@ class EstimateView(View, frozen=True, kw_only=True):
 class ExplanationView(View, frozen=True, kw_only=True):
     """The reasons that an execution does not run, in the order of its gates, and its probable start.
 
-    A running or ended execution has no blockers; then `summary` says where it runs or how it ended.
+    A running or ended execution has no blockers; its `summary` says where it runs or how it ended.
     """
 
     execution_id: UUID

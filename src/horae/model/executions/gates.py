@@ -1,8 +1,8 @@
 """Gates: all conditions that can keep an execution, or a job, from starting, in the order in which they are checked.
 
-To add a gate, add it to `GATES`, and a probe under its name in `engine/executions/probes`. Every wait reason belongs to
-a gate. So does every condition by which a claim skips a slice, and its line names the gate: `# gate: held`. Tests
-enumerate both.
+To add a gate, add it to `GATES`, and a probe under its name in `engine/executions/probes`. Every reason for which a
+slice waits belongs to a gate. Every condition by which a claim skips a slice belongs to a gate, too, and a comment in
+its line names the gate: `# gate: held`. Tests check that no gate is missing. In the texts, "it" is the execution.
 """
 
 from collections.abc import Mapping
@@ -60,14 +60,14 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         name="limit",
-        means="As many executions as a limit of its job allows for its key are queued or running.",
+        means="A limit of its job is reached: as many executions as it allows for the key are queued or running.",
         opens="One of them ends or waits for a retry, or the limit is raised.",
         reasons=("limit",),
     ),
     Gate(
         name="sequence",
         means="Earlier executions in its sequence have not ended.",
-        opens="They end.",
+        opens="These executions end.",
         reasons=("sequence",),
     ),
     Gate(
@@ -116,12 +116,12 @@ GATES: tuple[Gate, ...] = (
     Gate(
         name="queue-limit",
         means="Its queue has reached its concurrency limit or its rate, or runs in sequence.",
-        opens="An execution there ends, the rate allows a start, or the limit is raised.",
+        opens="An execution of the queue ends, the rate allows a start, or the limit is raised.",
     ),
     Gate(
         name="namespace-limit",
         means="Its namespace has reached its concurrency limit or its rate.",
-        opens="An execution there ends, the rate allows a start, or the limit is raised.",
+        opens="An execution of the namespace ends, the rate allows a start, or the limit is raised.",
     ),
     Gate(
         name="no-worker",
@@ -137,13 +137,13 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         name="suspect",
-        means="It was lost with its worker at least twice, and every suitable worker has its maximum of such.",
-        opens="One of these ends.",
+        means="It was lost with its worker twice or more, and every suitable worker has its maximum of such executions.",
+        opens="One of these executions ends.",
     ),
     Gate(
         name="preferred",
         means="It waits for a worker that its job prefers, or that ran its key last.",
-        opens="Such a worker has a free slot, all of them leave, or the patience ends.",
+        opens="Such a worker has a free slot, all such workers leave, or the patience of the preference ends.",
     ),
     Gate(
         name="spread",
@@ -153,7 +153,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         name="busy",
         means="Every suitable worker has all its slots in use.",
-        opens="An execution there ends, or another worker is started.",
+        opens="An execution on one of these workers ends, or another worker is started.",
     ),
     Gate(
         name="room",
@@ -178,19 +178,19 @@ GATES: tuple[Gate, ...] = (
     Gate(
         name="ahead",
         means="Other executions are before it in its queue.",
-        opens="Workers take those.",
+        opens="Workers have taken these executions.",
     ),
     Gate(
         name="deleted",
         about=("job",),
         means="The job is deleted.",
-        opens="It is restored.",
+        opens="The job is restored.",
     ),
     Gate(
         name="no-trigger",
         about=("job",),
-        means="Nothing fires the job by itself: it has no trigger, and depends on no other job.",
-        opens="It gets a trigger, or is run by hand.",
+        means="Nothing starts the job by itself: it has no trigger, and depends on no other job.",
+        opens="The job gets a trigger, or is run by hand.",
     ),
     Gate(
         name="trigger-paused",
@@ -207,8 +207,8 @@ GATES: tuple[Gate, ...] = (
     Gate(
         name="trigger-trouble",
         about=("job",),
-        means="One of its triggers cannot be decided.",
-        opens="The problem is fixed; the decision is tried again every minute.",
+        means="The next fire of one of its triggers cannot be computed.",
+        opens="The problem is fixed; the computation is tried again every minute.",
     ),
     Gate(
         name="calendar",
@@ -220,19 +220,19 @@ GATES: tuple[Gate, ...] = (
         name="not-due",
         about=("job",),
         means="One of its triggers fires later.",
-        opens="Its time comes.",
+        opens="The time of that fire comes.",
     ),
     Gate(
         name="no-event",
         about=("job",),
         means="One of its triggers waits for an event, a webhook or a new file in a watched place.",
-        opens="It arrives.",
+        opens="The event, the request or the file arrives.",
     ),
     Gate(
         name="upstream",
         about=("job",),
-        means="The job depends on others that have not ended with the required results.",
-        opens="They end with these results.",
+        means="The job depends on other jobs that have not ended with the required results.",
+        opens="These jobs end with the required results.",
     ),
     Gate(
         name="last-decision",
@@ -246,7 +246,7 @@ BY_REASON: Mapping[str, Gate] = {reason: gate for gate in GATES for reason in ga
 
 
 class Blocker(Struct, frozen=True, kw_only=True):
-    """A closed gate, with an explanation, the time at which it opens if known, and details for programs."""
+    """A closed gate, with an explanation, what opens it, the time at which it opens if known, and details for programs."""
 
     gate: str
     message: str
@@ -258,5 +258,5 @@ class Blocker(Struct, frozen=True, kw_only=True):
 def closed(
     gate: str, message: str, opens: str | None = None, *, until: Instant | None = None, **details: Any
 ) -> Blocker:
-    """Return a closed gate; `opens` defaults to the gate's own text. Details are shown as given."""
+    """Return a closed gate; `opens` is by default the gate's own text. The API shows `details` as they are given."""
     return Blocker(gate=gate, message=message, opens=opens or BY_NAME[gate].opens, until=until, details=details)

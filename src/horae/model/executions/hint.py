@@ -1,4 +1,4 @@
-"""Hints: why no worker takes a queued execution, and how to change that."""
+"""The `hint` of a queued execution: a text that says why no worker takes it, and how to change that."""
 
 from collections.abc import Collection, Sequence
 from uuid import UUID
@@ -19,7 +19,7 @@ from horae.model.fleet.suspects import is_suspect
 from horae.model.tenancy.secret_refs import TAKES_SECRETS
 
 _FUNCTION, _KIND = "function:", "kind:"
-WORKFLOW = "kind:workflow"  # need of workflows, which servers start themselves
+WORKFLOW = "kind:workflow"  # a need that only workflows have, which servers start themselves
 
 
 class Offer(Struct, frozen=True):
@@ -31,7 +31,10 @@ class Offer(Struct, frozen=True):
 
 
 def why_queued(queue: str, needs: Collection[str], offers: Sequence[Offer], losses: int = 0) -> str | None:
-    """Explain which capability no live worker has, and how to start one that has it; or how a suspect continues."""
+    """Explain which capability no live worker has, and how to start a worker that has it.
+
+    If a live worker can take the execution, explain why a suspect waits, or return None.
+    """
     if WORKFLOW in needs:
         return None
     serving = [offer for offer in offers if queue in offer.queues]
@@ -47,7 +50,7 @@ def why_queued(queue: str, needs: Collection[str], offers: Sequence[Offer], loss
         return _how_to_offer(lacking[0], option)
     short = missing_from(terms, [offer.capabilities for offer in serving])
     if short:
-        return f"No live worker has {short[0]} in all; start a larger one with `horae worker{option}{_size(terms)}`."
+        return f"No live worker has {short[0]} in total; start a larger one with `horae worker{option}{_size(terms)}`."
     asked = sorted(map(_in_words, terms.must)) + amounts(terms.cost)
     return f"No single live worker offers all of {', '.join(asked)}."
 
@@ -75,9 +78,9 @@ def _in_words(need: str) -> str:
 
 def _how_to_offer(need: str, option: str) -> str:
     if need == STEADY:
-        return f"All live workers are spot, and it may not be interrupted; start one with `horae worker{option}`."
+        return f"All live workers are spot workers, which its job excludes; start another with `horae worker{option}`."
     if need == COUNTS_COSTS:
-        return "No live worker knows of slots and resources that executions take; upgrade the workers."
+        return "No live worker supports executions that take several slots or resources; upgrade the workers."
     if need == TAKES_SECRETS:
         return f"No live worker takes secrets, which this job refers to; start one with `horae worker{option}`."
     if need.startswith(_FUNCTION):

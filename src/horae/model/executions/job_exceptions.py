@@ -51,9 +51,10 @@ class SignalTimeout(GiveUp):
 
 
 class Suspended(BaseException):
-    """Leave a durable function that waits: it holds no worker meanwhile, and restarts later with its stored steps.
+    """Leave a durable function that waits.
 
-    A BaseException, so that code that handles exceptions does not catch it.
+    The execution holds no worker meanwhile. Later the function starts again, with the stored results of its steps. This
+    is a BaseException, so that `except Exception` in user code does not catch it.
     """
 
     def __init__(self, wake_at: Instant | None, waits: tuple[str, ...] = ()) -> None:
@@ -71,7 +72,7 @@ def waits_in_group(error: BaseException) -> bool:
 
 
 def combine_waits(waits: Sequence[Suspended]) -> Suspended:
-    """Combine waits: the execution continues when the first of them is over."""
+    """Combine the waits of several tasks into one: the execution continues when the first of them is over."""
     times = [one.wake_at for one in waits if one.wake_at is not None]
     return Suspended(min(times, default=None), tuple(step for one in waits for step in one.waits))
 

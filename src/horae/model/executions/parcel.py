@@ -16,15 +16,16 @@ from horae.model.executions.execution import Extra
 
 MAX_ITEMS = 1024
 MAX_BYTES = 256 * 1024  # of items in one parcel; a larger item has its own parcel
-MAX_SPREAD = 2 * MAX_BYTES  # bound on count x largest item: claims only know the largest size
-MAX_ITEM = 1024 * 1024
-MAX_DEPTH = 64
+# Bytes: bound on number of items x size of the largest; a claim knows only the latter, and counts all items as so large.
+MAX_SPREAD = 2 * MAX_BYTES
+MAX_ITEM = 1024 * 1024  # bytes
+MAX_DEPTH = 64  # nested objects and lists of an item
 
 AT_LEAST_ONCE, AT_MOST_ONCE = 0, 1
 
 
 class Envelope(Struct, frozen=True, kw_only=True, gc=False):
-    """The properties shared by all items of a parcel: items share a parcel exactly if their envelopes are equal."""
+    """The properties that all items of a parcel share: only items with equal envelopes share a parcel."""
 
     namespace: int
     job: UUID
@@ -37,7 +38,7 @@ class Envelope(Struct, frozen=True, kw_only=True, gc=False):
     keys: str | None = None  # encoded by model/admission/keys.py: limits, sequence, a trigger's turn, ...
     parent: UUID | None = None
     delivery: int = AT_LEAST_ONCE
-    bounds: ParcelTimeouts | None = None  # the job's timeouts in the queue and in all, if any
+    bounds: ParcelTimeouts | None = None  # the job's queue timeout and its timeout of all attempts together, if any
 
 
 class Parcel(Struct, frozen=True, kw_only=True, gc=False):
@@ -54,12 +55,12 @@ class Parcel(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def width(self) -> int:
-        """Return the largest size of an item in an answer, with its extra, in bytes."""
+        """Return the most bytes that an item with its extra can take in the answer to a worker's exchange."""
         return self.items.widest + _widest(self.extras)
 
 
 def check_item(item: bytes, field: str = "params") -> None:
-    """Refuse an item that is not an acceptable JSON object: size, UTF-8, depth, syntax."""
+    """Refuse an item that is too large, not UTF-8, not a JSON object, or nested too deeply."""
     if len(item) > MAX_ITEM:
         raise TooLarge(f"{field} has {len(item)} bytes.", f"Keep it under {MAX_ITEM} bytes; pass a reference instead.")
     try:
@@ -73,7 +74,10 @@ def check_item(item: bytes, field: str = "params") -> None:
 
 
 def plain_objects(items: Sequence[bytes]) -> list[dict[str, Any]] | None:
-    """Decode many items if a quick check accepts all of them, else return None; then `check_item` finds the error."""
+    """Decode small items in one go.
+
+    Return None if an item is too long for this quick check, or is not a JSON object: then each must pass `check_item`.
+    """
     if not all(len(item) <= _SHALLOW for item in items):
         return None
     try:
@@ -83,7 +87,7 @@ def plain_objects(items: Sequence[bytes]) -> list[dict[str, Any]] | None:
     return values if all(type(value) is dict for value in values) else None
 
 
-_SHALLOW = 2 * MAX_DEPTH  # bytes: JSON that is nested too deeply is longer
+_SHALLOW = 2 * MAX_DEPTH  # bytes; each level takes two brackets, so shorter JSON cannot be nested too deeply
 _decode = msgspec.json.Decoder().decode
 
 
@@ -101,7 +105,7 @@ def _check_structure(item: bytes, text: str, field: str) -> None:
 
 
 def is_deep(value: Any) -> bool:
-    """Return whether containers are nested too deeply. Checks level by level, because recursion has its own limit."""
+    """Return whether containers are nested too deeply. Levels are checked one by one, because recursion is limited."""
     level = [value]
     for _ in range(MAX_DEPTH):
         insides = (part.values() if type(part) is dict else part for part in level if type(part) in (dict, list))
@@ -114,9 +118,10 @@ def _too_deep(field: str) -> BadInput:
 
 
 def loads(sizes: Iterable[int]) -> list[int]:
-    """Divide consecutive items into parcels: return the number of items of each, by count, bytes and similar size.
+    """Divide consecutive items into parcels, and return the number of items of each.
 
-    One large item among a thousand small ones would have all of them claimed as if they were large.
+    A parcel is bounded by its number of items, by its bytes, and by its number of items times its largest item. Without
+    the last bound, one large item among a thousand small ones would let claims count all of them as large.
     """
     sizes = list(sizes)
     if len(sizes) <= MAX_ITEMS and sum(sizes) <= MAX_BYTES and len(sizes) * max(sizes, default=0) <= MAX_SPREAD:
@@ -184,7 +189,7 @@ _read_extras = msgspec.json.Decoder(Extra | list[Extra]).decode
 
 
 def extras_of(encoded: bytes | None, lo: int, hi: int) -> list[Extra]:
-    """Decode the extras of items lo..hi-1."""
+    """Decode the extras of the items `lo` to `hi - 1`."""
     if encoded is None:
         return [_NO_EXTRA] * (hi - lo)
     decoded = _read_extras(encoded)
@@ -206,5 +211,5 @@ def mark_rollout(envelope: Envelope, since: Instant) -> Envelope:
 
 
 def mark_replay(envelope: Envelope) -> Envelope:
-    """Mark executions that replay a dead letter, so that the letter reopens if they are cancelled."""
+    """Mark executions that replay dead letters, so that a letter is reopened if its replay is cancelled."""
     return structs.replace(envelope, keys=encode_keys(structs.replace(keys_of(envelope.keys), again=True)))

@@ -1,4 +1,4 @@
-"""Settlement: the decisions about items that a worker reports, or that are lost with it."""
+"""Settlement: the decisions about items that a worker reports, or that are lost with their worker."""
 
 import sys
 from array import array
@@ -22,7 +22,11 @@ from horae.model.fleet.suspects import Loss, after_loss
 
 
 class FinishedSlice(Struct, frozen=True, kw_only=True):
-    """A slice in history. `results` is None when all are null; an empty result is stored among the blobs."""
+    """A slice in history.
+
+    `results` has the result of each item, or is None when all results are null. An empty byte string stands for a large
+    result, which is stored as a blob.
+    """
 
     slice: Slice
     state: str
@@ -55,7 +59,7 @@ FirstStart = tuple[UUID, int, int, Instant]  # parcel, item, attempt, and its st
 
 
 class Settlement(Struct, frozen=True):
-    """The destinations of the items of one report."""
+    """The rows to write for the items of one report, by their destinations."""
 
     finished: list[FinishedSlice]
     waiting: list[WaitingSlice]
@@ -85,7 +89,7 @@ class FailurePolicy(Struct, frozen=True, kw_only=True):
         return None if self.retry.within is None else self.due_at + self.retry.within
 
     def spent(self, lo: int, hi: int) -> list[tuple[int, int, FailureCounts]]:
-        """Divide a range of items by their earlier failures."""
+        """Divide the items `lo` to `hi - 1` into ranges of items with the same earlier failures."""
         if not self.failure_counts:
             return [(lo, hi, {})]
         bounds = {bound for a, b, _, _ in self.failure_counts for bound in (a, b) if lo < bound < hi}
@@ -172,7 +176,7 @@ class Settler:
         self._waits: dict[tuple[UUID, int, RetryPolicy], RetryAt] = {}
 
     def succeed(self, running: RunningSlice, lo: int, hi: int, outcome: Outcome) -> None:
-        """Move successes to history; a result over the limit fails its item, not the report."""
+        """Move successful items to history; an item with a result over the limit fails, but not the whole report."""
         results = outcome.results[lo - outcome.lo : hi - outcome.lo]
         if results and max(map(len, results)) > MAX_INLINE_RESULT:
             for item in range(lo, hi):
@@ -205,7 +209,7 @@ class Settler:
     def _decide(
         self, running: RunningSlice, outcome: Outcome, failure: Failure, rules: FailurePolicy, spent: FailureCounts
     ) -> RetryAt | NoRetry:
-        """Decide on a retry; neighbours that fail in one report under one policy share one jittered time."""
+        """Decide on a retry. Items with equal failure counts and policies in one report get the same random delay."""
         exit_code = outcome.exit_code
         decision = rules.decide(running.failures + 1, failure, self.now, self.rng, spent=spent, exit_code=exit_code)
         if failure.retry_after is None and isinstance(decision, RetryAt):
@@ -224,7 +228,7 @@ class Settler:
         self._finish(running, lo, hi, outcome, "cancelled", reason=reason, error=outcome.error)
 
     def release(self, running: RunningSlice, lo: int, hi: int, outcome: Outcome) -> None:
-        """Queue items that were handed back, in their old place, without a charge.
+        """Queue items that were handed back, at their old rank. This counts neither as a failure nor as a loss.
 
         An attempt that had started is recorded.
         """
@@ -234,7 +238,7 @@ class Settler:
         self.fates.queued.append(_to_queue(running, lo, hi, running.losses, running.alone))
 
     def suspend(self, running: RunningSlice, lo: int, hi: int, outcome: Outcome) -> None:
-        """Park a durable item without a worker: for a time, or for signals unless one of them has already arrived."""
+        """Let a durable item wait without a worker: for a time, or for signals unless one has already arrived."""
         started, _, _ = _times(running, outcome, lo, hi, self.now)
         self.fates.first_starts.extend((running.parcel, item, running.attempt, started) for item in range(lo, hi))
         if not outcome.waits:
@@ -313,7 +317,7 @@ def _within(at: Instant, lo: Instant, hi: Instant) -> Instant:
 def encode_timings(first: Instant, starts: Sequence[Instant], ends: Sequence[Instant]) -> bytes:
     """Encode the items' starts and durations as 32-bit little-endian microseconds.
 
-    Starts count from `first`; values are at most 71 minutes.
+    Starts are relative to `first`. A value of more than 71 minutes is stored as the largest 32-bit number.
     """
     try:
         offsets = array("I", [s - first for s in starts])
@@ -327,7 +331,7 @@ def encode_timings(first: Instant, starts: Sequence[Instant], ends: Sequence[Ins
 
 
 def time_worked(first: Instant | None, last: Instant, timings: bytes | None) -> tuple[Micros, tuple[Micros, ...]]:
-    """Return the total worker time of the items, and a sample of their durations; nothing where no item started."""
+    """Return the total worker time of the items, and a sample of their durations; 0 and () if no item started."""
     if first is None:
         return 0, ()
     if timings is None:

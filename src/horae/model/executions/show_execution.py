@@ -24,12 +24,12 @@ MOST_SHOWN = 4 * 1024  # bytes of params or a result that a list shows
 
 
 def status_of(state: State, reason: str) -> State:
-    """Return the state that is shown: sleepers and parents wait, but count as running."""
+    """Return the state that is shown: an execution that has started and waits without a worker is shown as running."""
     return RUNNING if state == WAITING and reason in READS_AS_RUNNING else state
 
 
 def retry_count(execution: Execution) -> int:
-    """Return the number of retries after the job's own failures; the final failure led to no retry."""
+    """Return the number of retries after the job's own failures. The failure that ended it led to no retry."""
     lost = execution.error is not None and execution.error.type == "WorkerLost"
     ended = execution.state == FAILED and not lost
     return max(0, execution.failures - 1) if ended else execution.failures
@@ -68,7 +68,7 @@ def show_execution(
 
 
 def _version(e: Execution) -> int:
-    """Return the version; a rerun workflow keeps the version that it ran with."""
+    """Return the job version; a rerun of a workflow can run another version than its row says."""
     return (e.extra.rerun.version if e.extra.rerun is not None else 0) or e.version
 
 
@@ -88,7 +88,10 @@ def _progress(e: Execution) -> tuple[float | None, str | None]:
 
 
 def _sized(value: Raw | None, brief: bool) -> Raw | UnsetType | None:
-    """Return a value unless it is too large; an empty one is stored elsewhere and was not read."""
+    """Return a value, or UNSET if it is too large to be shown.
+
+    An empty value is not shown either: it stands for a large value, which is stored elsewhere and was not read.
+    """
     if value is None:
         return None
     size = len(bytes(value))

@@ -1,8 +1,9 @@
 """Signals, and the steps that wait for them: which signal a step receives, and the step's result.
 
-A waiting step receives the oldest signal with its name that passes its filter, whether it arrived earlier or arrives
-later. A signal goes to the step that has waited longest. So each signal is delivered once, and an open wait means that
-no matching signal has arrived.
+A step waits for signals of one name, perhaps with a filter. It receives the oldest such signal that passes the filter,
+whether the signal arrives before or after the step begins to wait. If several steps wait for a signal, the step that
+has waited longest receives it. So each signal is delivered once, and an open wait means that no matching signal has
+arrived.
 """
 
 from collections.abc import Sequence
@@ -52,13 +53,13 @@ def compile_signal_filter(source: str) -> Filter:
 
 
 def first_wait_for(waits: Sequence[WaitingStep], signal: Signal) -> WaitingStep | None:
-    """Return the wait that receives a signal, from the waits for its name in order of age, oldest first."""
+    """Return the wait that receives a signal. `waits` are the waits for its name, oldest first."""
     with shared_budget(Meter(MOST_STEPS + ITEM_STEPS * len(waits))):
         return next((wait for wait in waits if _passes(wait.filter, signal)), None)
 
 
 def first_signal_for(source: str | None, signals: Sequence[Signal]) -> Signal | None:
-    """Return the signal that a wait receives, from those that have arrived, oldest first."""
+    """Return the signal that a wait with this filter receives. `signals` are those that have arrived, oldest first."""
     with shared_budget(Meter(MOST_STEPS + ITEM_STEPS * len(signals))):
         return next((signal for signal in signals if _passes(source, signal)), None)
 
@@ -69,7 +70,9 @@ def signal_result(signal: Signal) -> bytes:
 
 
 def _passes(source: str | None, signal: Signal) -> bool:
-    """Return whether a signal passes a filter; a filter that fails on a signal of another shape does not match it."""
+    """Return whether a signal passes a filter. A filter that raises an error, for example by the type of a value, does
+    not match.
+    """
     if source is None:
         return True
     told: dict[str, Any] = {"name": signal.name, "payload": msgspec.json.decode(signal.payload)}

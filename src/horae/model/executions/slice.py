@@ -1,7 +1,7 @@
 """Slices: ranges of a parcel's items with the same state and attempt, and functions that split and merge them.
 
-All functions are pure. The store moves items as they decide: no item is lost, doubled or moved twice, whatever subset
-is reported in whatever order.
+All functions are pure. The store moves items as these functions decide, so that no item is lost, duplicated or moved
+twice, whichever items are reported in whichever order.
 """
 
 from bisect import bisect_left, bisect_right
@@ -25,11 +25,11 @@ class Slice(Struct, frozen=True, kw_only=True, gc=False):
     queue: int
     namespace: int
     attempt: int = 0  # the fencing token: grows with every claim and never repeats
-    failures: int = 0  # of the job itself, which count against its retries
-    losses: int = 0  # of its workers; from the second on it is a suspect, see `suspects.py`
+    failures: int = 0  # failures of the job itself, which count against its retries
+    losses: int = 0  # number of its workers that were lost; from the second on it is a suspect, see `suspects.py`
     alone: int = 0  # losses of workers that held nothing else
-    width: int = 0  # largest size of an item in an answer, in bytes
-    flags: int = 0  # bookkeeping that is due at its end, see model/admission/keys.py
+    width: int = 0  # the most bytes that an item with its extra takes in the answer to a worker's exchange
+    flags: int = 0  # bookkeeping that is due when it leaves a shelf, see model/admission/keys.py
 
 
 class WaitingSlice(Slice, frozen=True, kw_only=True, gc=False):
@@ -81,9 +81,10 @@ def part(source: S, lo: int, hi: int) -> S:
 
 
 class RangeMatch(Struct, frozen=True):
-    """The match of named spans with held slices.
+    """The match of reported spans with held slices.
 
-    A hit is (slice, index of the span, lo, hi); `left` are the remaining parts of touched slices.
+    A hit is (slice, index of the span, lo, hi). `touched` are the slices with hits, and `left` are the parts of these
+    slices without hits. `missed` are the parts of spans that match no slice.
     """
 
     hits: list[tuple[RunningSlice, int, int, int]]
@@ -95,8 +96,7 @@ class RangeMatch(Struct, frozen=True):
 def match_ranges(held: Sequence[RunningSlice], spans: Sequence[ItemRange]) -> RangeMatch:
     """Match spans with held slices **that overlap them** at the same attempt.
 
-    Each item is hit at most once, by the first span that names it. The remaining parts of touched slices are returned
-    as smaller slices; spans that match nothing are returned as missed. The held slices do not overlap.
+    Each item is hit at most once, by the first span that names it. The held slices do not overlap each other.
     """
     free: dict[tuple[UUID, int], list[tuple[int, int, RunningSlice]]] = {}
     for running in sorted(held, key=lambda s: s.lo):
@@ -129,9 +129,8 @@ def _hit(
 ) -> None:
     """Take one span out of the free pieces, in place.
 
-    The pieces are in order, so a binary search finds those that overlap.
-
-    A report may name thousands of items one by one, and the server does nothing else meanwhile.
+    The pieces are in order, so a binary search finds those that overlap the span. It must be fast, because a report may
+    name thousands of items one by one, and the server does nothing else meanwhile.
     """
     first = bisect_right(pieces, span.lo, key=lambda piece: piece[1])
     last = bisect_left(pieces, span.hi, lo=first, key=lambda piece: piece[0])
@@ -153,7 +152,7 @@ def _hit(
 
 
 def gaps(lo: int, hi: int, taken: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the parts of lo..hi-1 that no taken range covers."""
+    """Return the parts of the range `lo` to `hi - 1` that no taken range covers."""
     holes = []
     for a, b in sorted(taken):
         if lo < a:
@@ -165,7 +164,7 @@ def gaps(lo: int, hi: int, taken: Iterable[tuple[int, int]]) -> list[tuple[int, 
 
 
 def merge(slices: Sequence[S]) -> list[S]:
-    """Join adjacent slices that are otherwise equal, so that fragments disappear."""
+    """Join adjacent slices that are otherwise equal, so that a parcel does not stay divided into fragments."""
     merged: list[S] = []
     for current in sorted(slices, key=lambda s: (s.parcel, s.lo)):
         last = merged[-1] if merged else None

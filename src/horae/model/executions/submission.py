@@ -17,22 +17,22 @@ UniqueKey = tuple[int, str, str]  # namespace, scope, key
 
 
 class NewExecution(Struct, frozen=True, kw_only=True, gc=False):
-    """One requested execution, resolved: its envelope (without the batch's instant), its item and its keys."""
+    """One requested execution that has been checked against its job: its envelope, its item and its keys."""
 
-    envelope: Envelope  # due_at 0 means "now": the batch's instant
-    rank_lead: int  # head start of its rank before its arrival
+    envelope: Envelope  # due_at 0 means "now": the instant at which the store writes a batch of requests
+    rank_lead: int  # microseconds by which its rank is before its arrival, see model/admission/rank.py
     item: bytes
     extra: Extra = Extra()
-    unique: UniqueKey | None = None
-    unique_for: int = 0
+    unique: UniqueKey | None = None  # the key of the submission, with which a repeat gets the same execution
+    unique_for: int = 0  # microseconds for which this key stays taken
     patience: Micros | None = None  # how long it waits for its job's dependencies; None: it does not
-    share: str = ""  # of a fair queue; its lane is not looked up yet
+    share: str = ""  # its share of a fair queue; the envelope does not have the share's lane yet
     deduplication: tuple[DeduplicationKey, ...] = ()  # its keys under the job's deduplication rules
     rollout: int | None = None  # the number of the rollout that chose its version
 
 
 class NewBulk(Struct, frozen=True, kw_only=True):
-    """Many executions requested at once with the same properties, without keys."""
+    """Many executions that were requested at once with the same properties, without keys of submissions."""
 
     envelope: Envelope
     rank_lead: int
@@ -49,7 +49,7 @@ NewItems = NewExecution | NewBulk
 
 
 class Idempotency(Struct, frozen=True):
-    """The idempotency key of a request: a repeat gets the stored answer, another body is refused."""
+    """The idempotency key of a request: a repeat with the same body gets the stored answer, another body is refused."""
 
     namespace: int
     route: str
@@ -66,7 +66,7 @@ class Submission(Struct, frozen=True, kw_only=True):
 
 
 class Receipt(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The answer for one requested execution, or for `count` consecutive ones of a parcel."""
+    """The answer for one requested execution, or for `count` consecutive executions of a parcel."""
 
     execution_id: UUID
     deduplicated: bool = False
@@ -91,9 +91,11 @@ SubmissionAnswer = list[Receipt] | RepeatedRequest | ReusedKey
 
 
 class SubmitResult(Struct, frozen=True):
-    """The answers in order of submission, the parcels written, lanes and timers for hints, and slices already running.
+    """The result of a transaction that stores submissions.
 
-    Parcels of `windows` may still change, so they must not be cached.
+    `answers` are in the order of the submissions; `parcels` were written. `lanes` (with their lowest new rank) and
+    `wake_at` are for hints. Slices of `running` were handed to workers at once. The params of parcels of `windows`
+    (debounce and batch) may still change, so these parcels must not be cached.
     """
 
     answers: list[SubmissionAnswer]
@@ -105,5 +107,5 @@ class SubmitResult(Struct, frozen=True):
 
 
 def deadline_after(since: Instant, within: Micros | None) -> Instant | None:
-    """Return the instant `within` after another, rounded up; None without a span."""
+    """Return the instant that is `within` after `since`, rounded up; None if `within` is None."""
     return None if within is None else -(-(since + within) // GRAIN) * GRAIN

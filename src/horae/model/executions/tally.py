@@ -12,18 +12,18 @@ MINUTE, TEN_MINUTES, HOUR, DAY = 60, 600, 3600, 86_400  # seconds
 JOB_SPANS = (HOUR, DAY)
 NAMESPACE_SPANS = (MINUTE, TEN_MINUTES, HOUR)
 RETENTION = {MINUTE: DAY, TEN_MINUTES: 10 * DAY, HOUR: 100 * DAY, DAY: 400 * DAY}  # retention in seconds
-STEPS = (
+STEPS = (  # seconds between two points of a chart
     *(60, 120, 300, 600, 1200, 1800, 3600, 7200, 10_800, 14_400, 21_600, 28_800, 43_200),
     *(DAY, 2 * DAY, 7 * DAY, 28 * DAY),
 )
-MOST_POINTS = 120
+MOST_POINTS = 120  # of a chart
 ENDS = ("success", "failed", "cancelled", "skipped")
 OUTCOMES = ("success", "failed", "cancelled", "skipped", "retried", "lost")
 SAMPLES = 8  # durations sampled from a slice's items
 
 
 class OutcomeCounts(Struct):
-    """The number of executions by outcome, of retries and of losses, and the worker time."""
+    """The numbers of executions by outcome, of retries and of losses, and the worker time (`busy`, in microseconds)."""
 
     success: int = 0
     failed: int = 0
@@ -77,7 +77,7 @@ class JobTally(OutcomeCounts):
     durations: Histogram = field(default_factory=Histogram)
     waits: Histogram = field(default_factory=Histogram)
     namespace: int = 0  # of the job, if known
-    steps_failed: int = 0  # failed steps of workflows, whose failure is counted as well
+    steps_failed: int = 0  # failed executions that are steps of workflows; the workflows are counted as failed, too
 
     def add_durations(self, spans: Sequence[Micros], count: int) -> None:
         """Add durations of `count` executions; a sample stands for all of them."""
@@ -121,9 +121,9 @@ class NamespaceTally(OutcomeCounts):
 def missing_counts(found: Mapping[Minute, JobTally], known: Mapping[Minute, OutcomeCounts]) -> dict[Minute, JobTally]:
     """Return the counts that history has and the statistics lack, by job and minute.
 
-    The end of an execution may be counted a moment, and so a minute, after it happened. So a count is only missing if
-    the totals over all these minutes differ. It is assigned to the newest minutes first, when no server was left to
-    count.
+    The end of an execution may be counted a moment after it happened, and so in the next minute. So counts are missing
+    only if the totals over all these minutes differ. They are assigned to the newest minutes first, because a server
+    that died did not count its last minutes.
     """
     lacking: dict[Minute, JobTally] = {}
     for name in ENDS:
@@ -153,7 +153,7 @@ def begin_of(at: Instant, seconds: int) -> Instant:
 
 
 def step_of(since: Instant, until: Instant, least: int = MINUTE) -> int:
-    """Return the number of seconds per point, such that there are not too many points."""
+    """Return the number of seconds between points, at least `least`, so that a window has at most MOST_POINTS."""
     for step in STEPS:
         if step >= least and -(-(until - begin_of(since, step)) // (step * SECOND)) <= MOST_POINTS:
             return step
@@ -161,9 +161,9 @@ def step_of(since: Instant, until: Instant, least: int = MINUTE) -> int:
 
 
 def span_for(step: int, since: Instant, now: Instant, spans: Sequence[int]) -> int:
-    """Return the widest stored span that divides the step and still covers the window.
+    """Return the widest stored span that divides the step and is retained for as long as the window goes back.
 
-    When no span does, return the one that is stored longest.
+    If there is none, return the span that is retained longest.
     """
     fitting = [span for span in spans if step % span == 0]
     kept = [span for span in fitting if since >= now - RETENTION[span] * SECOND]
@@ -176,5 +176,5 @@ def points(since: Instant, until: Instant, step: int) -> Iterable[Instant]:
 
 
 def sample(spans: Sequence[Micros]) -> tuple[Micros, ...]:
-    """Return an evenly spaced sample."""
+    """Return an evenly spaced sample of at most SAMPLES durations."""
     return tuple(spans[:: -(-len(spans) // SAMPLES)])

@@ -51,7 +51,7 @@ class SpanSink(Protocol):
         ...
 
     def serve_users(self) -> None:
-        """Send spans of users' own code the same way, unless they have configured that themselves."""
+        """Also send the spans of users' own code, unless users have configured a destination for them."""
         ...
 
     async def close(self) -> None:
@@ -90,7 +90,7 @@ class Tracer(Protocol):
         ...
 
     def context(self, extra: Extra, execution: UUID, job: str, made: DueAndCreated, *, first: bool) -> TraceContext:
-        """Return the context of an execution; without one, begin a trace, recorded at the `first` start."""
+        """Return the context of an execution. If it has none, begin a trace, which is recorded at the `first` start."""
         ...
 
     def waited(

@@ -1,4 +1,4 @@
-"""Artifacts: files that an execution produces, stored outside the store, which records them."""
+"""Artifacts: files that an execution produces. They are stored outside the database, which only records them."""
 
 import hashlib
 import re
@@ -29,7 +29,7 @@ class Artifact(Struct, frozen=True, kw_only=True):
     size: int
     type: str
     sha256: str  # in hexadecimal digits
-    location: str  # below the root of all artifacts
+    location: str  # path below the root of all artifacts
     at: Instant
 
 

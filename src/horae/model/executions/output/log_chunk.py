@@ -1,7 +1,7 @@
 """Chunks of log lines as they are stored: times, streams and texts in separate columns, compressed.
 
-Times and streams repeat, and texts resemble each other: in columns they take a fifth of the space of plain lines. A
-text can be searched for before anything else is decoded.
+Times and streams repeat, and texts resemble each other, so in compressed columns they take a fifth of the space of
+plain lines. Before the columns are decoded, a chunk can be searched for a text.
 """
 
 import zlib
@@ -15,11 +15,11 @@ Line = tuple[Instant, str, str]  # at, stream, text
 LEVEL = 3  # of compression: 6 takes twice the time and saves an eighth
 LEAST = 256  # bytes from which compression pays off
 _ZLIB = 0x78  # first byte of compressed data, never of JSON
-LINE = 24  # bytes that each line counts in addition to its text
+LINE = 24  # bytes that each line, in addition to its text, counts against the log limit
 
 
 class Columns(msgspec.Struct, frozen=True, array_like=True):
-    """Lines by column; times as differences from the previous line."""
+    """Log lines by column: `at` is the time of the first line, `steps` are the differences to the line before."""
 
     at: Instant
     steps: list[int]

@@ -1,4 +1,4 @@
-"""The level of a log line: named in its text, or from its stream."""
+"""The level of a log line: the level that its text names, or else the level of its stream."""
 
 import re
 from typing import Literal
@@ -12,7 +12,7 @@ _WORDS: dict[str, Level] = {
     "error": "error", "err": "error", "fatal": "error", "critical": "error", "panic": "error", "emergency": "error",
 }  # fmt: skip
 _NAMES = "|".join(sorted(_WORDS, key=len, reverse=True))
-# As a separate word in capitals, or as the value of a field: level=warn, "level": "error", [error].
+# A level is named as a separate word in capitals, or as the value of a field: level=warn, "level": "error", [error].
 _SAID = re.compile(
     rf"(?<![A-Za-z_-])({_NAMES.upper()})(?![A-Za-z_-])|(?i:\blevel\"?[=:] ?\"?({_NAMES})\b)|\[({_NAMES})\]",
 )
