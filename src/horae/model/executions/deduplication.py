@@ -106,7 +106,7 @@ class DeduplicationKey(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """Return the name of the rule. For debounce and batch, it is also the reason for which their executions wait."""
+        """Return the name of the rule; for debounce and batch, it is also the reason why their executions wait."""
         return KINDS[type(self.rule)]
 
 

@@ -137,7 +137,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         name="suspect",
-        means="It was lost with its worker twice or more, and every suitable worker has its maximum of such executions.",
+        means="It was lost with its worker twice or more, and every suitable worker holds as many of these as it may.",
         opens="One of these executions ends.",
     ),
     Gate(
@@ -246,7 +246,7 @@ BY_REASON: Mapping[str, Gate] = {reason: gate for gate in GATES for reason in ga
 
 
 class Blocker(Struct, frozen=True, kw_only=True):
-    """A closed gate, with an explanation, what opens it, the time at which it opens if known, and details for programs."""
+    """A closed gate, with an explanation, what opens it, when it opens if known, and details for programs."""
 
     gate: str
     message: str

@@ -16,7 +16,7 @@ from horae.model.executions.execution import Extra
 
 MAX_ITEMS = 1024
 MAX_BYTES = 256 * 1024  # of items in one parcel; a larger item has its own parcel
-# Bytes: bound on number of items x size of the largest; a claim knows only the latter, and counts all items as so large.
+# Bound on number of items x bytes of the largest: a claim knows only the latter, and counts all items as so large.
 MAX_SPREAD = 2 * MAX_BYTES
 MAX_ITEM = 1024 * 1024  # bytes
 MAX_DEPTH = 64  # nested objects and lists of an item
