@@ -129,7 +129,7 @@ async def test_a_mail_server_with_an_endless_answer_is_disconnected():
             await writer.drain()
 
     async with mail_server(talk) as (port, over):
-        with pytest.raises(Undeliverable, match="too much"):
+        with pytest.raises(Undeliverable, match="more than 65536 bytes"):
             await sending(port)
         await over
 

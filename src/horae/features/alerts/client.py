@@ -1,4 +1,4 @@
-"""`client.alerts`: alerts, `.rules` that define them, and `.channels` that notify users of them."""
+"""`client.alerts` for alerts, with `.rules`, which raise alerts, and `.channels`, which notify users of alerts."""
 
 from datetime import datetime
 from typing import Any, Literal, Unpack
@@ -10,7 +10,7 @@ from horae.features.alerts.options import AlertChannelFields, AlertRuleFields
 
 
 class AlertDeliveryInfo(ApiDocument, frozen=True, kw_only=True):
-    """The delivery of a notice: "pending", "delivered" or "failed"."""
+    """The delivery of a notice about an alert. Its `state` is "pending", "delivered" or "failed"."""
 
     channel: str
     kind: str
@@ -21,13 +21,13 @@ class AlertDeliveryInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class AlertTest(ApiDocument, frozen=True, kw_only=True):
-    """The result of a test."""
+    """The result of a test: the deliveries of the test notices."""
 
     deliveries: list[AlertDeliveryInfo]
 
 
 class AlertInfo(ApiDocument, frozen=True, kw_only=True):
-    """A finding of a rule; "firing" until it is "recovered"."""
+    """An alert that a rule has raised. Its `state` is "firing", and "recovered" after its end."""
 
     alert_id: str
     rule: str
@@ -48,7 +48,7 @@ class AlertInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class AlertRule(ApiDocument, frozen=True, kw_only=True):
-    """A rule; `definition` is the whole of it."""
+    """A rule. `definition` has all its fields, in the format of `put`."""
 
     name: str
     kind: str
@@ -59,7 +59,7 @@ class AlertRule(ApiDocument, frozen=True, kw_only=True):
 
 
 class AlertChannel(ApiDocument, frozen=True, kw_only=True):
-    """A channel; `secret` is returned only once, after it was created for a webhook."""
+    """A channel. `secret` is returned only once, when it was created for a webhook."""
 
     name: str
     kind: str
@@ -70,10 +70,10 @@ class AlertChannel(ApiDocument, frozen=True, kw_only=True):
 
 
 class AlertRulesResource(Resource):
-    """Alert rules, by name."""
+    """Operations on alert rules."""
 
     async def acknowledge(self, name: str) -> int:
-        """Acknowledge all present alerts of a rule; return the number of newly acknowledged ones."""
+        """Acknowledge all firing alerts of a rule; return how many of them were not acknowledged before."""
         answer = await self._caller.post(path_of("alert-rules", name, "acknowledge"))
         return int(answer["acknowledged"])
 
@@ -113,7 +113,7 @@ class AlertRulesResource(Resource):
 
 
 class AlertChannelsResource(Resource):
-    """Channels, by name."""
+    """Operations on channels."""
 
     # `python -m tools.sdk` generates the rest, from the routes of alert-channels (create: -).
 
@@ -144,7 +144,7 @@ class AlertChannelsResource(Resource):
 
 
 class AlertsResource(Resource):
-    """Alerts, their rules and their channels."""
+    """Operations on alerts; `rules` and `channels` have the operations on rules and channels."""
 
     rules: AlertRulesResource
     channels: AlertChannelsResource

@@ -1,4 +1,4 @@
-"""Metrics of alerts: firing alerts, changes found by this server, and tries to deliver notices."""
+"""Metrics of alerts: firing alerts, changes of alerts by this server, and its tries to deliver notices."""
 
 from collections.abc import Iterator, Mapping
 
@@ -20,7 +20,7 @@ class AlertMetrics(FeatureMetrics):
         yield counter("alert_changes", about, by(changes), ["state"])
         about = "Evaluations of alert rules that failed on this server; the log has the reasons."
         yield counter("alert_looks_failed", about, watch.failed)
-        about = "Tries to deliver notices of alerts by outcome: delivered, pending (tried again) or failed (given up)."
+        about = "Tries to deliver notices, by outcome: delivered, pending (will be tried again) or failed (given up)."
         yield counter("alert_notices", about, by(delivery.deliveries), ["outcome"])
 
     async def look(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:

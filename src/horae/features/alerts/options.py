@@ -25,7 +25,7 @@ class AlertRuleFields(TypedDict, total=False):
         ]
         | None
     )
-    """The condition that it checks."""
+    """The condition that the rule checks."""
     jobs: str | Sequence[str] | None
     """The jobs to watch: names or patterns with * and ?."""
     channels: str | Sequence[str] | None
@@ -35,9 +35,9 @@ class AlertRuleFields(TypedDict, total=False):
     description: str | None
     """The purpose of the rule."""
     repeat_every: Span | None
-    """The interval of reminders, until the alert ends or is acknowledged."""
+    """The time between reminders, until the alert ends or is acknowledged."""
     max_notices: str | None
-    """The most notices of new alerts and reminders in a span."""
+    """The maximum number of notices about new alerts and reminders in a span of time."""
     recovery: bool | None
     """Send a notice when an alert ends."""
     below: str | None
@@ -45,27 +45,27 @@ class AlertRuleFields(TypedDict, total=False):
     window: Span | None
     """success-rate, retry-rate: the time over which executions are counted."""
     minimum: int | None
-    """success-rate, retry-rate: the executions that the window must have before the rule fires."""
+    """success-rate, retry-rate: with fewer executions in the window, the rule does not fire."""
     count: int | None
     """failures-in-a-row: the number of failures in a row."""
     above: str | None
     """retry-rate: the highest accepted ratio of retries to executions."""
     times: float | None
-    """overlong: the limit as a multiple of the last week's 95th percentile."""
+    """overlong: the longest accepted duration, as a multiple of the last week's 95th percentile."""
     min_duration: Span | None
-    """overlong: the shortest duration that counts."""
+    """overlong: a shorter duration is always accepted."""
     workers: str | Sequence[str] | None
     """late-worker, worker-lost: the workers to watch: names or patterns with * and ?."""
     after: Span | None
-    """late-worker: the longest silence. lag: the longest delay. queue-age: the longest time in the queue."""
+    """late-worker: the accepted silence. lag: the accepted delay of fires. queue-age: the accepted time in a queue."""
     queues: str | Sequence[str] | None
     """queue-age: the queues to watch: names or patterns with * and ?."""
     since: Span | None
-    """missing-success: the longest time without a success."""
+    """missing-success: the accepted time without a success."""
     margin: Span | None
-    """deadline-risk: the required time between the end and the deadline."""
+    """deadline-risk: the required time between the estimated end and the deadline."""
     within: Span | None
-    """worker-lost: the duration of the alert if the worker stays away."""
+    """worker-lost: the alert ends after this time, even if the worker is not back."""
 
 
 class AlertChannelFields(TypedDict, total=False):
@@ -74,7 +74,7 @@ class AlertChannelFields(TypedDict, total=False):
     kind: Literal["webhook", "email", "apprise"] | None
     """The kind of channel."""
     description: str | None
-    """A description of its receivers."""
+    """A description of the receivers."""
     url: str | None
     """webhook: the URL of the receiver."""
     secret: str | None
@@ -96,4 +96,4 @@ class AlertChannelFields(TypedDict, total=False):
     password: str | None
     """email: the password at the mail server."""
     urls: str | Sequence[str] | None
-    """apprise: the URLs of services in the format of apprise."""
+    """apprise: the URLs of the services, in the format of the library apprise."""

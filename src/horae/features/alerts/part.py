@@ -1,4 +1,4 @@
-"""The alerts part of a server: rules, channels, watch and delivery."""
+"""The part of a server that is about alerts: it connects rules, channels, evaluation and delivery."""
 
 from collections.abc import Collection, Sequence
 

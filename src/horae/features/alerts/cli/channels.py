@@ -1,4 +1,4 @@
-"""`horae alerts channels`: the channels for notifications of alerts."""
+"""`horae alerts channels`: the channels through which users are notified of alerts."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ EMAIL = (
 
 @click.group("channels", cls=HoraeGroup, examples=(WEBHOOK, "horae alerts channels test ops"))
 def channels() -> None:
-    """Write, list, test and delete channels for notifications of alerts."""
+    """Write, list, test and delete channels, through which users are notified of alerts."""
 
 
 @channels.command(examples=(WEBHOOK, EMAIL, "horae alerts channels put chat -f chat.yaml"))
@@ -40,7 +40,7 @@ async def put(api: Api, name: str, file: str | None, **options: Any) -> None:
         return api.out.document(done.raw)
     api.out.say(f"Channel {name} is at version {done.version}. Test it: horae alerts channels test {name}")
     if done.secret:
-        api.out.say(f"Its secret is {done.secret} , which is not shown again.")
+        api.out.say(f"The secret of the channel is {done.secret} ; it is not shown again.")
     return None
 
 

@@ -61,7 +61,7 @@ request(
     )
 )
 @click.argument("alert", required=False)
-@click.option("--rule", metavar="NAME", help="All firing alerts of this rule.")
+@click.option("--rule", metavar="NAME", help="Acknowledge all firing alerts of this rule.")
 @remote
 async def acknowledge(api: Api, alert: str | None, rule: str | None) -> None:
     """Acknowledge an alert, or all alerts of a rule, which stops reminders."""

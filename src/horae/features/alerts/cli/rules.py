@@ -19,7 +19,7 @@ SWITCH = "horae alerts rules put backups --kind missing-success --job 'backup-*'
 
 @click.group("rules", cls=HoraeGroup, examples=(PUT, "horae alerts rules list"))
 def rules() -> None:
-    """Write, list, pause and delete rules of alerts."""
+    """Write, list, pause and delete rules, which raise alerts."""
 
 
 @rules.command(examples=(PUT, SWITCH, "horae alerts rules put nightly -f nightly.yaml"))
@@ -33,7 +33,7 @@ async def put(api: Api, name: str, file: str | None, **options: Any) -> None:
     done = await api.client.alerts.rules.put(name, document)
     if not api.out.is_for_people:
         return api.out.document(done.raw)
-    channels = ", ".join(done.raw["channels"]) or "no channel: name one with --channel"
+    channels = ", ".join(done.raw["channels"]) or "no channel; name one with --channel"
     return api.out.say(f"Rule {name} is at version {done.version}; it notifies {channels}.")
 
 

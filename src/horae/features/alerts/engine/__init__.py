@@ -1,4 +1,4 @@
-"""The engine of alerts: managing rules and channels, evaluating rules, and delivering notices.
+"""The engine of alerts: it manages rules and channels, evaluates rules, and delivers notices.
 
-Routes call `Alerts`, `AlertRules` and `AlertChannels`; `AlertWatch` and `AlertDelivery` are the services.
+Routes call `Alerts`, `AlertRules` and `AlertChannels`. `AlertWatch` and `AlertDelivery` are services.
 """

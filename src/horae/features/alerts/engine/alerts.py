@@ -1,4 +1,4 @@
-"""Operations on alerts: list, acknowledge, and test rules and channels."""
+"""Operations on alerts: list and acknowledge them; also the tests of rules and channels."""
 
 import asyncio
 from collections.abc import Iterable
@@ -27,8 +27,8 @@ from horae.model.base.view import Page, shown_time
 from horae.store.contract import Store
 from horae.store.script import Script
 
-MOST_PAGES = 20  # read for one filtered page
-MOST_EVENTS = 100  # events sent for one change
+MOST_PAGES = 20  # pages of rows that are read at most to fill one page of a filtered list
+MOST_EVENTS = 100  # events that are sent at most for one acknowledgement of all alerts of a rule
 
 
 class Alerts:
@@ -59,7 +59,7 @@ class Alerts:
 
     @property
     def deliveries(self) -> dict[NoticeState, int]:
-        """The number of tries of this server by outcome; pending means that the notice will be tried again."""
+        """The number of this server's tries to deliver notices, by outcome; "pending": it will be tried again."""
         return self._delivery.deliveries
 
     async def firing(self) -> dict[tuple[int, str], int]:
@@ -110,7 +110,7 @@ class Alerts:
         if found is None:
             raise _none(alert_id)
         if found.acknowledged_at is None:
-            raise Conflict("This alert is over.", "There is nothing left to acknowledge.")
+            raise Conflict("This alert has ended.", "Only firing alerts can be acknowledged.")
         if found.state == "firing":
             event = Event("alert", found.id, "acknowledged", namespace, self._env.now(), found.job)
             self._hints.send(Hint(events=[event]))
@@ -140,7 +140,10 @@ class Alerts:
         return await self._test(namespace, "test", next(iter(RULE.tables)), "info", [name])
 
     async def _test(self, namespace: int, rule: str, kind: Kind, severity: str, channels: Iterable[str]) -> TestView:
-        """Store test notices, already claimed by this server, and try each once, as real notices are tried."""
+        """Send a test notice to each channel and return the outcomes.
+
+        The notices are stored as claimed by this server, and are then tried like all notices, but only once.
+        """
         now = self._env.now()
         summary = summarize("test", "this is a test, and nothing is wrong", now)
         content = encode_content("test", [summary], rule=rule, alert_kind=kind, severity=severity, at=now)

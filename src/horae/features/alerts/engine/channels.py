@@ -1,4 +1,4 @@
-"""Operations on channels: write, read, delete, open for delivery, and reseal with another master key."""
+"""Operations on channels: write, read, delete, read with secrets for a delivery, and seal with another master key."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -27,12 +27,12 @@ from horae.model.tenancy.secret_refs import SCHEME
 from horae.store.contract import Store
 from horae.store.script import Script
 
-MOST_NAMED = 20
+MOST_NAMED = 20  # names of rules or channels in an error message
 MOST_CHANNELS = 200  # of a namespace
 
 
 class AlertChannels:
-    """The operations on channels, by name."""
+    """The operations on channels."""
 
     def __init__(self, env: Env, store: Store, sealer: Sealer, secrets: Secrets) -> None:
         self._env, self._store, self._sealer, self._secrets = env, store, sealer, secrets
@@ -50,7 +50,7 @@ class AlertChannels:
     ) -> tuple[ChannelView, bool]:
         """Create or replace the channel of this name; return it, and whether it is new.
 
-        Raises BadInput, Conflict, Stale, and MasterKeyMissing if the server has no key to seal it with.
+        Raises BadInput, Conflict, Stale, and MasterKeyMissing if the server has no master key to seal its secrets.
         """
         name = a_name(name, "name", NAME)
         given = an_object(body, "body", "Send its kind and its receivers.")
@@ -85,7 +85,7 @@ class AlertChannels:
         return Page(items=[_shown(one) for one in found[:most]], next_cursor=more)
 
     async def delete(self, namespace: int, name: str) -> None:
-        """Delete a channel that no rule uses, and give up its pending notices. Raises NotFound, Conflict."""
+        """Delete a channel, and give up its pending notices. Raises NotFound, and Conflict if a rule uses it."""
         await self._stored(namespace, name)
 
         def script(now: Instant) -> Script[list_of[str]]:
@@ -102,12 +102,18 @@ class AlertChannels:
             raise Conflict(f'Rules use the channel "{name}": {names}.', "Change these rules first.", rules=users[:20])
 
     async def opened(self, namespace: int, name: str) -> AnyChannel:
-        """Return a channel with the values of its secrets, for a delivery. Raises NotFound, MasterKeyMissing."""
+        """Return a channel for a delivery, with the values of the secrets to which it refers.
+
+        Raises NotFound, and MasterKeyMissing if it cannot be opened.
+        """
         channel = self._whole(await self._stored(namespace, name))
         return fill_secrets(channel, await self._values(namespace, channel))
 
     async def count_readable(self) -> tuple[int, int]:
-        """Count the channels that can be opened with the present master keys, and those that cannot."""
+        """Count the channels that this server can open with its master keys, and those that it cannot.
+
+        After MOST_CHECKED channels the count stops.
+        """
         opened = looked = 0
         after = (0, "")
         while looked < MOST_CHECKED and (
@@ -122,7 +128,10 @@ class AlertChannels:
         return opened, looked - opened
 
     async def reseal(self) -> tuple[int, int]:
-        """Seal all channels with the first master key; return how many changed, and how many had this key already."""
+        """Seal all channels with the first of the server's master keys.
+
+        Return how many were sealed again, and how many had been sealed with this key already.
+        """
         resealed = current = 0
         after = (0, "")
         while page := await self._store.read(lambda after=after: moves.all_channels(after)):  # type: ignore[misc]
@@ -138,7 +147,7 @@ class AlertChannels:
         return resealed, current
 
     async def _check(self, namespace: int, channel: AnyChannel) -> None:
-        """Refuse references to missing secrets, and to secrets that cannot sign."""
+        """Raise BadInput if the channel refers to a missing secret, or signs with a secret that is not suitable."""
         values = await self._values(namespace, channel)
         if isinstance(channel, Webhook) and channel.secret is not None and channel.secret.startswith(SCHEME):
             name = channel.secret.removeprefix(SCHEME)
@@ -171,7 +180,11 @@ list_of = list  # the class has a method named `list`
 def _put(
     namespace: int, name: str, channel: AnyChannel, sealed: bytes, if_match: int | None, before: int | None, now: int
 ) -> Script[StoredChannel]:
-    """Write a channel. Raises Stale if its revision is not `before`, from which omitted secrets were taken."""
+    """Write a channel.
+
+    Raises Stale if its revision is no longer `before`, because secrets that the request left out were taken from that
+    revision.
+    """
     yield from moves.lock(namespace)
     present = (yield from moves.channels(namespace, [name])).get(name)
     revision = None if present is None else present.revision
@@ -195,7 +208,7 @@ def _shown(stored: StoredChannel, secret: str | None = None) -> ChannelView:
 
 
 async def keep_secret(store: Store, namespace: int, name: str) -> None:
-    """Refuse to delete a secret that channels refer to. Raises Conflict."""
+    """Raise Conflict if channels refer to a secret, which is about to be deleted."""
     if channels := await store.read(lambda: moves.channels_using(namespace, name)):
         names = ", ".join(f'"{channel}"' for channel in channels[:MOST_NAMED])
         remedy = f"Change them first, or delete it anyway, which breaks them: `horae secrets delete {name} --force`."

@@ -1,7 +1,8 @@
-"""Notifications to chats, pagers and phones through apprise. Its URLs are checked before apprise gets them.
+"""Notices to chats, pagers and phones, sent through the library apprise.
 
-Apprise opens its own connections, so only the hosts can be checked before. It follows no redirects. A URL that would
-make it read local files, or call another host than the one in the URL, is refused.
+Apprise opens its own connections, so its URLs are checked before: the hosts must be ones that this server may call. A
+URL is refused if it would make apprise read local files or call another host than the one in the URL. Apprise is told
+not to follow redirects.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ INSTALL = "Install it with `pip install horae[notify]`, or use a channel of kind
 
 
 def apprise() -> Any:
-    """Import the library, which is an optional dependency. Raises Conflict if it is not installed."""
+    """Import and return the library, which is an optional dependency. Raises Conflict if it is not installed."""
     try:
         return import_module("apprise")
     except ImportError:
@@ -30,7 +31,7 @@ def apprise() -> Any:
 
 
 async def notify(outbound: Outbound, urls: Sequence[str], title: str, text: str) -> None:
-    """Send a notification to all URLs. Raises Undeliverable, and Refused for addresses that may not be called."""
+    """Send a notice to all URLs. Raises Undeliverable, and Refused for an address that this server may not call."""
     library = apprise()
     asset = library.AppriseAsset(http_redirects=False)
     teller = library.Apprise(asset=asset)
@@ -41,10 +42,10 @@ async def notify(outbound: Outbound, urls: Sequence[str], title: str, text: str)
 
 
 async def _service(library: Any, asset: Any, outbound: Outbound, url: str) -> Any:
-    """Return the apprise service of a URL. A text that apprise would read as several URLs is refused."""
+    """Return apprise's object for the service of a URL. Raises Undeliverable if the URL is unsafe or not supported."""
     why = unsafe_in(url)
     if why is not None:
-        raise Undeliverable(f"a URL for apprise is not used: {why}", final=True)
+        raise Undeliverable(f"a URL for apprise is refused: {why}", final=True)
     parts = urlsplit(url)
     service = library.Apprise.instantiate(url, asset=asset) if "redirect" not in parts.query.lower() else None
     if service is None:
@@ -55,7 +56,10 @@ async def _service(library: Any, asset: Any, outbound: Outbound, url: str) -> An
 
 
 async def _check(outbound: Outbound, host: str) -> None:
-    """Refuse a host that may not be called. Many URLs have a token in place of a host; such a name is ignored."""
+    """Raise Refused for a host that this server may not call.
+
+    A host that cannot be resolved is accepted, because many URLs of apprise have a token in place of the host.
+    """
     try:
         await outbound.addresses(host, 443, WITHIN)
     except Refused:

@@ -1,4 +1,7 @@
-"""Deadlines at risk, estimated from the usual durations of jobs and the probable start times of queued executions."""
+"""Executions that will probably miss their deadlines.
+
+This is estimated from the usual durations of jobs and the probable start times of queued executions.
+"""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from itertools import islice
@@ -17,31 +20,34 @@ from horae.model.base.instant import format_instant
 from horae.store.contract import Store
 
 KEPT = 60.0  # seconds until an estimate expires
-MOST = 20  # estimates per round: each reads all gates
+MOST = 20  # new estimates per round; each is expensive, because it reads all gates of an execution
 MOST_KNOWN = 10_000  # cached estimates
-MISSED = 60 * MINUTE  # how long after its deadline an unfinished execution is still found
-FARTHEST = 24 * 60 * MINUTE  # the latest deadline that is checked, from now
-MORE = 16  # growth of the number of parcels read again, if those read before have ended
-REST = 20  # the pause between two searches, as a multiple of the duration of the last search
+MISSED = 60 * MINUTE  # unfinished executions are found until so long after their deadlines
+FARTHEST = 24 * 60 * MINUTE  # deadlines farther in the future than this are not checked
+MORE = 16  # factor by which more parcels are read again, if those that were read before have ended
+REST = 20  # the least time between two searches, as a multiple of the duration of the last search
 EstimateStart = Callable[[int, UUID], Awaitable[Instant | None]]
 
 
 class StartEstimates:
-    """The probable start times of queued executions, as `explain` estimates them; cached for a minute."""
+    """The probable start times of queued executions, as `explain` estimates them. They are cached for a minute."""
 
     def __init__(self, env: Env, estimate_start: EstimateStart) -> None:
         self._env, self._estimate_start = env, estimate_start
-        self._known: dict[UUID, tuple[float, Micros]] = {}  # expiry (monotonic), and the wait from now
+        self._known: dict[UUID, tuple[float, Micros]] = {}  # expiry (monotonic), and the estimated wait until the start
         self._left = MOST
 
     def begin(self) -> None:
-        """Begin a round: allow new estimates, and clear an overfull cache."""
+        """Begin a round: allow MOST new estimates again, and clear the cache if it is too large."""
         self._left = MOST
         if len(self._known) > MOST_KNOWN:
             self._known.clear()
 
     async def get(self, namespace: int, execution: UUID) -> Instant:
-        """Return the probable start; now, if there is no estimate or the round has used all its estimates."""
+        """Return the probable start of an execution.
+
+        It is now if there is no estimate. If the round has made all its new estimates, an expired one is used, or now.
+        """
         now, at = self._env.now(), self._env.clock.monotonic()
         until, wait = self._known.get(execution, (0.0, 0))
         if until <= at and self._left > 0:
@@ -55,14 +61,14 @@ class StartEstimates:
             return await self._estimate_start(namespace, execution)
         except StoreUnavailable:
             raise
-        except HoraeError:  # it has ended meanwhile
+        except HoraeError:  # the execution has ended meanwhile
             return None
 
 
 class NearDeadlines:
     """Unfinished parcels with a deadline within the next day or the last hour.
 
-    An expensive search is repeated less often.
+    The result of a search is cached, the longer the more time the search took.
     """
 
     def __init__(self, env: Env, store: Store) -> None:
@@ -71,7 +77,7 @@ class NearDeadlines:
         self._search_at = 0.0
 
     async def find(self) -> list[DueParcel]:
-        """Return these parcels; if there are very many, as they were up to a minute ago."""
+        """Return these parcels. If the last search took long, return its result, which is at most a minute old."""
         began, now = self._env.clock.monotonic(), self._env.now()
         if began >= self._search_at:
             self._found = await self._store.read(lambda: reads.nearing_deadlines(now - MISSED, now + FARTHEST, now))
@@ -81,7 +87,7 @@ class NearDeadlines:
 
 
 class DeadlineCheck:
-    """The check of one rule against the parcels with deadlines."""
+    """The check of the parcels with deadlines by one rule."""
 
     def __init__(
         self,
@@ -98,10 +104,10 @@ class DeadlineCheck:
     async def missed(
         self, due: Mapping[UUID, dict[UUID, DueParcel]], current: set[UUID]
     ) -> dict[UUID, tuple[UUID, str]]:
-        """Return one execution that misses its deadline for each job that has one, with a message.
+        """Return, for each job with executions that will miss their deadlines, one of these with a message.
 
-        `current` has the parcels whose state was read in this round. Others come from a cache: before one of them
-        is reported, it is read again.
+        `due` has the parcels by job. `current` has the ids of parcels that were read in this round. The data of all
+        other parcels comes from a cache, so a parcel is read again before it is reported.
         """
         found: dict[UUID, tuple[UUID, str]] = {}
         left, some = list(due), 1
@@ -133,9 +139,9 @@ class DeadlineCheck:
                     del of_job[parcel]
 
     async def _first_missed(self, due: Iterable[DueParcel]) -> tuple[UUID, str] | None:
-        """Return one of a job's executions that misses its deadline, with a message.
+        """Return one of a job's executions that will miss its deadline, with a message; None if there is none.
 
-        Among queued executions, only the start times of the first and the last are estimated.
+        The start is estimated only for the queued executions with the earliest and the latest deadline.
         """
         some = sorted(due, key=lambda one: (one.deadline, one.parcel))
         for one in some:
@@ -151,7 +157,7 @@ class DeadlineCheck:
         return None
 
     async def _misses(self, due: DueParcel, begins_at: Instant) -> str | None:
-        """Return the message about an execution that is going to miss its deadline, or None if it is not."""
+        """Return a message if an execution that begins at `begins_at` will miss its deadline, otherwise None."""
         deadline = format_instant(due.deadline)
         if due.deadline <= self._now:
             return f"an execution has missed its deadline {deadline}"
@@ -171,5 +177,5 @@ def _in_order(due: Mapping[UUID, DueParcel]) -> list[UUID]:
 
 
 def duration_text(micros: Micros) -> str:
-    """Format a duration in whole seconds; a duration under one second is exact."""
+    """Format a duration, rounded down to whole seconds unless it is shorter than a second."""
     return format_duration(micros if micros < SECOND else micros // SECOND * SECOND)

@@ -1,9 +1,10 @@
-"""The delivery of notices: any server claims notices that are due, tries them and records the outcomes. At least once.
+"""The delivery of notices: each server claims notices that are due, tries to send them and records the outcomes.
 
-A claim lasts one minute; if its server dies, another server claims the notice. A failed notice is tried again, with
-growing pauses, for a day. A slow receiver delays only its own notices: the concurrent tries of each channel and each
-namespace are limited, and a channel that fails repeatedly is paused between tries. Workers take no part, because alerts
-about lost workers must not depend on workers.
+Notices are delivered at least once. A claim lasts one minute; if the server dies, another server claims the notice
+then. A failed notice is tried again for a day, with growing pauses. A slow receiver delays only its own notices,
+because the number of concurrent tries is limited for each channel and each namespace, and a channel that fails
+repeatedly is paused between tries. Servers send the notices, not workers, because alerts about lost workers must not
+depend on workers.
 """
 
 import asyncio
@@ -36,9 +37,9 @@ QUIET = 30.0  # seconds between steps while no notice is pending
 FIRST: Micros = 5 * SECOND  # the pause before the second try; each further pause is twice as long
 LONGEST: Micros = HOUR
 GIVE_UP: Micros = DAY
-PATIENCE = 3  # consecutive failures of a channel, after which it is paused
-LONGEST_PAUSE = 60.0  # seconds
-STOP_WITHIN = 2.0  # seconds that running tries have to end when the server stops
+PATIENCE = 3  # a channel is paused after so many consecutive failures
+LONGEST_PAUSE = 60.0  # seconds for which a channel is paused at most
+STOP_WITHIN = 2.0  # seconds for running tries to end when the server stops
 AGAIN = 1.0  # seconds between attempts to record an outcome, while the store is unavailable
 Place = tuple[int, str]  # a namespace, and the name of a channel
 log = structlog.get_logger("horae.engine")
@@ -58,7 +59,7 @@ class AlertDelivery:
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """Start tries of due notices, within the limits. Each try that ends asks for another step."""
+        """Start tries of due notices, within the limits. Each try that ends wakes the service for another step."""
         now = self._env.now()
         next_at = await self._store.read(moves.next_due)
         if next_at is None:
@@ -72,12 +73,12 @@ class AlertDelivery:
         return INTERVAL
 
     async def settled(self) -> None:
-        """Wait until no try is running."""
+        """Wait until all running tries have ended."""
         while self._running:
             await asyncio.wait(self._running)
 
     async def stop(self) -> None:
-        """Wait briefly for running tries to end, then cancel the rest and leave their notices to another server."""
+        """Wait briefly for running tries to end; cancel the others, so that another server tries their notices."""
         if self._running:
             await asyncio.wait(self._running, timeout=STOP_WITHIN)
         left = dict(self._running)
@@ -114,7 +115,7 @@ class AlertDelivery:
         self.alarm.ring()
 
     async def _try(self, notice: Notice) -> None:
-        """Try a claimed notice. If its outcome cannot be recorded, it can be claimed again when the claim ends."""
+        """Try a claimed notice. If the outcome cannot be recorded, the notice is claimed again when this claim ends."""
         try:
             state, _ = await self.deliver(notice)
         except StoreUnavailable as error:
@@ -136,7 +137,10 @@ class AlertDelivery:
             self._paused_until[place] = self._env.clock.monotonic() + min(LONGEST_PAUSE, INTERVAL * 2 ** min(over, 10))
 
     async def deliver(self, notice: Notice) -> tuple[NoticeState, str]:
-        """Try a claimed notice once, record the outcome and return it: the new state, and the error or remark."""
+        """Try a claimed notice once and record the outcome.
+
+        Return the new state of the notice, and the error or a remark on the delivery.
+        """
         error, final, remark = await self._attempt(notice)
         now = self._env.now()
         state: NoticeState = "delivered" if error is None else "pending"
@@ -153,7 +157,11 @@ class AlertDelivery:
     async def _record(
         self, notice: Notice, state: NoticeState, next_at: Instant, error: str, done_at: Instant | None
     ) -> None:
-        """Record the outcome of a try, retrying for half the claim: an unrecorded notice would be delivered twice."""
+        """Record the outcome of a try.
+
+        While the store is unavailable, try again for half of the claim's duration, because a notice whose delivery is
+        not recorded would be delivered again.
+        """
         until = self._env.clock.monotonic() + CLAIM / SECOND / 2
         while True:
             try:
@@ -171,8 +179,8 @@ class AlertDelivery:
     async def _attempt(self, notice: Notice) -> tuple[str | None, bool, str]:
         """Try to deliver a notice.
 
-        Return the error without secrets (None if it was delivered), whether the error is final, and a remark on a
-        delivered notice.
+        Return the error (None if it was delivered), whether the error is final, so that another try is pointless, and a
+        remark on the delivery. Secrets are removed from these texts.
         """
         secrets: list[str] = []
         try:
@@ -186,7 +194,7 @@ class AlertDelivery:
         except HoraeError as error:
             return _redacted(str(error), secrets), error.status == 404, ""
         except TimeoutError:
-            return "it took too long", False, ""
+            return "the delivery took too long", False, ""
         except Exception as error:
             return _redacted(f"{type(error).__name__}: {error}", secrets), False, ""
         return None, False, _redacted(remark, secrets)
@@ -200,5 +208,5 @@ class AlertDelivery:
 
 
 def _redacted(text: str, secrets: list[str]) -> str:
-    """Return a message with the channel's secret values redacted."""
+    """Return a message in which the channel's secret values are replaced."""
     return " ".join(Redactor(secrets).text(text).split())[: moves.MOST_ERROR]

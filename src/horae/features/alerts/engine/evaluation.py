@@ -1,6 +1,6 @@
-"""The evaluation of rules, by kind: bounded reads, and the pure decisions of `features.alerts.model`.
+"""The evaluation of rules: for each kind of rule, a method reads data and returns the findings.
 
-One `Look` is a round over all rules. Data that several rules need is read once.
+One `Evaluation` is a round over all rules. Data that several rules need is read once in a round.
 """
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
@@ -38,15 +38,15 @@ from horae.store.admission.lanes import occupied_lanes
 from horae.store.contract import Store
 from horae.store.script import ScriptFactory
 
-BACK = 3  # minutes of statistics that are searched for failures: more than the delay of statistics
-KNOWN = 23 * HOUR  # ended sessions are stored for a day
+BACK = 3  # each round searches so many minutes of statistics for failures; statistics are written with less delay
+KNOWN = 23 * HOUR  # lost workers are found for so long; their sessions are stored for a day
 T = TypeVar("T")
 Findings = Sequence[RuleFinding]
 IsFirst = Callable[[StoredRule], bool]  # whether this is the first evaluation of a rule
 
 
 class Evaluation:
-    """One round of evaluations."""
+    """One round, in which each rule is evaluated."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Evaluation:
         self._read: dict[Hashable, Any] = {}
 
     async def find(self, stored: StoredRule, opened: Sequence[Alert]) -> Findings:
-        """Return the findings of a rule. The subjects of its open alerts are always checked again."""
+        """Return the findings of a rule. `opened` has its open alerts, whose subjects are always checked again."""
         found = await self._find_by_kind(stored, opened)
         return [*found, *await self._deleted(opened, {one.subject for one in found})]
 
@@ -96,7 +96,10 @@ class Evaluation:
                 assert_never(stored.rule)
 
     async def _deleted(self, opened: Sequence[Alert], found: set[str]) -> list[RuleFinding]:
-        """Return a finding for each open alert of a deleted job: it ends, but did not recover."""
+        """Return a `forgotten` finding for each open alert of a deleted job, so that the alert ends.
+
+        Jobs in `found` are left out, because the rule still has a finding for them.
+        """
         ending = {alert.subject: alert.job for alert in opened if alert.job is not None and alert.subject not in found}
         if not ending:
             return []
@@ -108,16 +111,16 @@ class Evaluation:
         ]
 
     async def _once(self, key: Hashable, make: ScriptFactory[T]) -> T:
-        """Return the result of a read that is done once per round."""
+        """Return the result of a read that several rules may need; it is done once in a round."""
         if key not in self._read:
             self._read[key] = await self._store.read(make)
         found: T = self._read[key]
         return found
 
     async def _jobs(self, stored: StoredRule, opened: Sequence[Alert], window: Micros = 0) -> list[JobName]:
-        """Return the jobs of a rule with recent failures or retries, and the jobs of its open alerts.
+        """Return the jobs of a rule that had failures or retries lately, and the jobs of its open alerts.
 
-        The first evaluation of a rule searches its whole window, later ones only the last minutes.
+        The first evaluation of a rule searches its whole window for failures, later ones only the last minutes.
         """
         since = self._now // MINUTE - (max(BACK, window // MINUTE) if self._is_first(stored) else BACK)
         ids = await self._once(("troubled", since), lambda: reads.recently_troubled(since))
@@ -171,7 +174,10 @@ class Evaluation:
         return list(found.values())
 
     async def late_workers(self, stored: StoredRule, rule: LateWorker, opened: Sequence[Alert]) -> Findings:
-        """Return silent workers, and the workers of open alerts that were lost since: they did not recover."""
+        """Return findings for silent workers, and for workers with an open alert that were lost meanwhile.
+
+        A lost worker is no longer silent, but it did not recover, so its alert must not end as recovered.
+        """
         namespace, after = stored.namespace, rule.after
         silent = await self._once(
             ("silent", namespace, after), lambda: reads.silent_workers(namespace, self._now - after)
@@ -185,7 +191,7 @@ class Evaluation:
         return [*late, *[one for one in await self._lost(stored, HOUR) if one.subject in others]]
 
     async def _lost(self, stored: StoredRule, within: Micros) -> list[RuleFinding]:
-        """Return the lost workers. The finding of a worker that was lost longer ago than `within` is `forgotten`."""
+        """Return findings for lost workers; `forgotten` ones for workers that were lost longer ago than `within`."""
         namespace = stored.namespace
         lost = await self._once(("lost", namespace), lambda: reads.lost_workers(namespace, self._now - KNOWN))
         found = []
@@ -199,7 +205,7 @@ class Evaluation:
         return found
 
     async def lag(self, stored: StoredRule, rule: Lag) -> Findings:
-        """Return jobs with late fires, and jobs with a trigger whose next fire cannot be decided."""
+        """Return findings for jobs with late fires, and for jobs with a trigger whose fires cannot be decided."""
         late = await self._once(("late", rule.after), lambda: reads.late_fires(self._now - rule.after))
         troubled = await self._once("troubled triggers", reads.troubled_triggers)
         jobs = await self._by_name(stored, [*late, *troubled])

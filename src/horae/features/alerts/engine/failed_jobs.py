@@ -1,8 +1,9 @@
-"""Jobs with recent failures in history: committed failures count, also if their statistics were lost.
+"""Jobs with recent failures, found in the table `history`, for rules about failures in a row.
 
-Statistics report failures within seconds, but the unwritten statistics of a server are lost if it dies. Therefore the
-history of all jobs is checked as well, in the namespaces with rules that need it, one page of jobs per round. All pages
-are read at once when a server has disappeared, when this server has just taken over the watch, and when rules are new.
+Statistics show failures within seconds. But if a server dies, the statistics that it has not written are lost, while
+the ends of its executions are in `history`. Therefore, in namespaces with such rules, `history` is checked for all
+jobs, too, one page of jobs per round. All pages are read at once when a server has disappeared, when this server has
+just got the duty to evaluate rules, and when rules are new.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -17,10 +18,10 @@ from horae.features.alerts.store.reads import JobName
 from horae.store.contract import Store
 from horae.store.fleet import sessions
 
-PAGE = 250  # jobs of a namespace per round
-PAGES = 40  # pages per round, while all jobs are to be read at once
+PAGE = 250  # jobs of a namespace in a page
+PAGES = 40  # pages that one round reads at most, while all jobs are to be read at once
 
-# The rules that need failures, with their revisions, by namespace.
+# Rules about failures in a row by namespace: their names and revisions.
 RulesByNamespace = Mapping[int, Collection[tuple[str, int]]]
 
 
@@ -28,12 +29,12 @@ class _Round(Struct):
     """The progress of the check of a namespace's jobs."""
 
     rules: frozenset[tuple[str, int]]
-    after: str = ""
+    after: str = ""  # the last job of the page that was read last
     read_all: bool = True  # read all pages at once, until the last job was read
 
 
 class FailedJobs:
-    """The check of history for failed jobs."""
+    """Finds jobs with recent failures in `history`."""
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
@@ -41,16 +42,17 @@ class FailedJobs:
         self._servers: frozenset[UUID] = frozenset()
 
     def restart(self) -> None:
-        """Forget all progress: another server had the duty until now."""
+        """Forget all progress, because this server did not hold the duty for some time."""
         self._rounds.clear()
         self._servers = frozenset()
 
     async def find(
         self, rules_by_namespace: RulesByNamespace, most: int, is_ours: Callable[[], Awaitable[bool]]
     ) -> dict[int, list[JobName]]:
-        """Return the jobs with a failure among their newest slices, from the next page of each namespace.
+        """Read the next page of jobs of each namespace; return the jobs with a failure among their newest slices.
 
-        `most` is the longest streak of failures that a rule asks for. Reading stops when this server loses the duty.
+        `most` is the largest number of failures in a row that a rule has. Reading stops when `is_ours` returns False,
+        because this server has lost the duty.
         """
         self._rounds = {
             namespace: self._round(namespace, frozenset(rules)) for namespace, rules in rules_by_namespace.items()
@@ -73,7 +75,7 @@ class FailedJobs:
         return known
 
     async def _check_servers(self) -> None:
-        """Read everything again if a server has disappeared: its unwritten statistics are lost."""
+        """Let all pages be read again if a server has disappeared, because its unwritten statistics are lost."""
         since = self._env.now() - SILENT
         present = frozenset(server.id for server in await self._store.read(lambda: sessions.servers(since)))
         if self._servers - present:

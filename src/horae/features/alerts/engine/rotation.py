@@ -1,4 +1,4 @@
-"""The rotation of open alerts: a rule with very many alerts has only some of them checked in each round."""
+"""The rotation of open alerts: if a rule has very many, only some of them are checked again in each round."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ MOST = 1000  # alerts of a rule that are checked in one round
 
 
 class AlertRotation:
-    """The position of the rotation of each rule."""
+    """Selects the open alerts to check, and remembers for each rule where the next round begins."""
 
     def __init__(self) -> None:
         self._after: dict[tuple[int, str], str] = {}
 
     def select(self, stored: StoredRule, opened: Sequence[Alert]) -> tuple[Sequence[Alert], list[RuleFinding]]:
-        """Return the alerts to check now, and unchanged findings for the other alerts, key are taken to continue."""
+        """Return the alerts to check now, and for each other alert an unchanged finding, so that it stays open."""
         key = stored.namespace, stored.name
         if len(opened) <= MOST:
             self._after.pop(key, None)

@@ -1,4 +1,4 @@
-"""Operations on rules: write, read, pause, resume and delete."""
+"""Operations on alert rules: write, read, pause, resume and delete."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +22,7 @@ MOST_RULES = 500  # of a namespace
 
 
 class AlertRules:
-    """The operations on rules, by name."""
+    """The operations on alert rules. `changed` is called after a change, so that the rules are evaluated soon."""
 
     def __init__(self, store: Store, changed: Callable[[], object]) -> None:
         self._store, self._changed = store, changed
@@ -138,7 +138,9 @@ def _put(
         remedy = f"Create it first: `horae alerts channels put {missing[0][:60]} ...`."
         raise BadInput(f'There is no channel "{missing[0][:60]}".', remedy, field="channels")
     if present is None and len((yield from moves.rules(namespace, "", MOST_RULES))) == MOST_RULES:
-        raise Conflict(f"There are {MOST_RULES} rules already.", "Let one rule watch several jobs, such as etl-*.")
+        raise Conflict(
+            f"There are {MOST_RULES} rules already.", 'Let one rule watch several jobs by a pattern, such as "etl-*".'
+        )
     if present is not None and present.rule == rule:
         return present, False
     if present is not None and present.rule.kind != rule.kind:
@@ -150,5 +152,5 @@ def _put(
 
 
 def _named(rule: AnyRule, subject: str) -> str:
-    """Return the name to compare with a rule's subjects; the subject of a circuit may be a job with a key."""
+    """Return the name in a subject to compare with a rule's patterns; the subject of a circuit may be `job:key`."""
     return subject.partition(":")[0] if isinstance(rule, CircuitOpen) else subject

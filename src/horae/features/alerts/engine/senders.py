@@ -1,6 +1,6 @@
-"""The senders of notices: a signed webhook, an e-mail, or a service that apprise supports. Each raises if it fails.
+"""Functions that send a notice: by a signed webhook, by e-mail, or to a service that the library apprise supports.
 
-Addresses are checked like the addresses of HTTP jobs.
+Each raises an error if it fails. They call only addresses that the server may call, as for HTTP jobs.
 """
 
 import asyncio
@@ -24,25 +24,25 @@ from horae.outbound.fetch import Outbound
 from horae.outbound.threads import MAIL_THREADS, run_in
 
 WITHIN = 20.0  # seconds for one try
-MOST_ANSWER = 2048  # bytes
-MOST_RECEIVED = 64 * 1024  # bytes that a mail server may send in one conversation
-GONE = 410  # in Standard Webhooks: the receiver wants no further requests
+MOST_ANSWER = 2048  # bytes of a webhook's answer
+MOST_RECEIVED = 64 * 1024  # bytes that a mail server may send in one connection
+GONE = 410  # the status by which the receiver of a Standard Webhook says that it wants no further requests
 
 
 class OutgoingNotice(Struct, frozen=True):
-    """A notice ready to be sent."""
+    """A notice that is ready to be sent."""
 
-    id: UUID
+    id: UUID  # the same in each try, so that receivers can detect repeats
     content: NotificationContent
-    body: bytes
-    namespace: str
-    at: Instant
+    body: bytes  # the content as JSON
+    namespace: str  # its name
+    at: Instant  # the time of this try
 
 
 async def send(outbound: Outbound, channel: AnyChannel, notice: OutgoingNotice) -> str:
-    """Send a notice through a channel; return a remark on the delivery, or "".
+    """Send a notice through a channel; return a remark on the delivery, which is empty in most cases.
 
-    Raises Undeliverable, and Refused for addresses that may not be called.
+    Raises Undeliverable, and Refused for an address that this server may not call.
     """
     async with asyncio.timeout(WITHIN):
         match channel:
@@ -59,7 +59,7 @@ async def send(outbound: Outbound, channel: AnyChannel, notice: OutgoingNotice) 
 
 
 async def _webhook(outbound: Outbound, channel: Webhook, notice: OutgoingNotice) -> None:
-    """Send a request as Standard Webhooks specify: each try has the same id, and a timestamp of its own."""
+    """Send a request according to Standard Webhooks: each try has the same id, but its own timestamp."""
     notice_id, timestamp = str(notice.id), notice.at // SECOND
     headers = {
         **channel.headers,
@@ -93,9 +93,9 @@ async def _email(outbound: Outbound, channel: Email, notice: OutgoingNotice) -> 
 
 
 def _converse(client: "_CheckedSmtp", context: ssl.SSLContext, channel: Email, message: EmailMessage) -> list[str]:
-    """Send a mail in one conversation with a mail server; return the recipients that it refused.
+    """Send a mail to a mail server; return the recipients that the server refused.
 
-    The connection goes to a checked address, and TLS verifies the name of the server.
+    The client connects to one of its checked addresses, and TLS verifies the name of the server.
     """
     try:
         client.connect(channel.host, channel.server_port)
@@ -105,7 +105,7 @@ def _converse(client: "_CheckedSmtp", context: ssl.SSLContext, channel: Email, m
             client.login(channel.username, channel.password)
         refused = client.send_message(message)
         with contextlib.suppress(smtplib.SMTPException, OSError):
-            client.quit()  # the server has accepted the mail, whatever it answers now
+            client.quit()  # errors are ignored, because the server has accepted the mail already
         return sorted(refused)
     except smtplib.SMTPException as error:
         raise Undeliverable(f"the mail server said: {error}") from None
@@ -114,7 +114,7 @@ def _converse(client: "_CheckedSmtp", context: ssl.SSLContext, channel: Email, m
 
 
 class _LimitedReader:
-    """A reader of a mail server's answers that fails after `MOST_RECEIVED` bytes: an answer could be endless."""
+    """A reader of a mail server's answers that fails after MOST_RECEIVED bytes, because an answer could be endless."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -124,7 +124,7 @@ class _LimitedReader:
         line = self._file.readline(most)
         self._left -= len(line)
         if self._left < 0:
-            raise OSError("it sends too much")
+            raise OSError(f"the mail server sent more than {MOST_RECEIVED} bytes")
         return line
 
     def close(self) -> None:
@@ -132,7 +132,10 @@ class _LimitedReader:
 
 
 class _CheckedSmtp(smtplib.SMTP):
-    """An SMTP client that connects only to checked addresses: the name may resolve to others by now."""
+    """An SMTP client that connects only to the given addresses, which were checked.
+
+    It does not resolve the name of the server again, because the result could be another address.
+    """
 
     def __init__(self, addresses: list[str]) -> None:
         super().__init__(timeout=WITHIN)
@@ -141,7 +144,10 @@ class _CheckedSmtp(smtplib.SMTP):
         self._is_cut = False
 
     def cut(self) -> None:
-        """End the conversation from another thread: a server that sends very slowly could block its thread for days."""
+        """Close the connection from another thread.
+
+        This is needed because a server that sends very slowly could block the client's thread for days.
+        """
         self._is_cut = True
         if self._plain is not None:
             with contextlib.suppress(OSError):
@@ -164,7 +170,7 @@ class _CheckedSmtp(smtplib.SMTP):
             except OSError as error:
                 problem = error
             else:
-                self._plain = connected.dup()  # the same connection, still usable after TLS has wrapped the other
+                self._plain = connected.dup()  # for `cut`: TLS takes the original socket over
                 if self._is_cut:
                     self.cut()
                 return connected

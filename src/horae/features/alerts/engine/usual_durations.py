@@ -1,4 +1,4 @@
-"""The usual durations of jobs: the 95th percentile of the last week, from their statistics."""
+"""The usual durations of jobs: the 95th percentile of the durations in the last week, from the job's statistics."""
 
 from uuid import UUID
 
@@ -8,12 +8,12 @@ from horae.model.base.duration import WEEK
 from horae.store.contract import Store
 
 SHARE = 0.95
-KEPT = 300.0  # seconds
-MOST = 10_000  # jobs
+KEPT = 300.0  # seconds until a duration is read again
+MOST = 10_000  # jobs in the cache
 
 
 class UsualDurations:
-    """A cache of usual durations, for jobs with executions that run long or have a deadline."""
+    """A cache of the usual durations of jobs. Rules about long executions and deadlines use it."""
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store

@@ -1,7 +1,8 @@
-"""The watch: every five seconds one server evaluates all rules, and writes the changed alerts with their notices.
+"""The service that evaluates all rules every five seconds, and writes the changes of alerts with their notices.
 
-The server that holds the duty evaluates. Two servers at once do no harm: the row of a rule is locked while its alerts
-change, and at most one alert is open per rule and subject.
+Only one server does this, the one that holds the duty (a lease in the store). If two servers did it at once, this would
+do no harm, because the row of a rule is locked while its alerts change, and at most one alert is open for each rule and
+subject.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,13 +31,13 @@ from horae.model.base.event import Event
 from horae.store.contract import Store
 from horae.store.executions.reads import housekeeping
 
-INTERVAL = 5.0  # seconds
+INTERVAL = 5.0  # seconds between rounds
 TERM = 20 * SECOND  # how long the duty is held without renewal
-RETENTION = 30 * DAY  # how long ended alerts and settled notices are stored
-FORGET_EVERY = 3600.0
-FORGET = 1000
-SLOW = 60.0
-MOST_POSTPONED = 10_000
+RETENTION = 30 * DAY  # how long ended alerts, and notices that were delivered or given up, are stored
+FORGET_EVERY = 3600.0  # seconds between deletions of old alerts and notices
+FORGET = 1000  # rows that one statement deletes
+SLOW = 60.0  # seconds: the longest pause between evaluations of a rule that need not be exact, see `_is_due`
+MOST_POSTPONED = 10_000  # rules with such a pause that are remembered
 START = (0, "")
 log = structlog.get_logger("horae.engine")
 
@@ -62,15 +63,18 @@ class AlertWatch:
         self._rotation = AlertRotation()
         self._epoch = 0  # the epoch of the duty when this server held it last
         self._renew_at = 0.0
-        self._evaluated: set[tuple[int, str, int]] = set()  # the revisions of rules that were evaluated since
+        self._evaluated: set[tuple[int, str, int]] = set()  # revisions of rules that were evaluated in this epoch
         self._forget_at = 0.0
-        self._next_at: dict[tuple[int, str, int], float] = {}  # the next evaluation of rules that need few of them
+        self._next_at: dict[tuple[int, str, int], float] = {}  # when rules that need not be exact are evaluated next
         self.fired = self.recovered = self.failed = 0  # counted on this server
         self._notices_written = notices_written
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """Evaluate all rules once, if there are any and this server gets the duty."""
+        """Evaluate all rules once if this server has or gets the duty.
+
+        Do nothing while the server does not trust its clock, because the store's clock has jumped.
+        """
         rules = await self._rules()
         if not rules or not self._clock.trusted:
             return INTERVAL
@@ -101,7 +105,7 @@ class AlertWatch:
         return await self._store.write(lambda: housekeeping.take_duty("alerts", self._node, now, now + TERM))
 
     async def _is_ours(self) -> bool:
-        """Return whether this server still holds the duty, and renew it: a round may take longer than its term."""
+        """Return whether this server still holds the duty; renew it, because a round may take longer than its term."""
         if self._env.clock.monotonic() < self._renew_at:
             return True
         if await self._take_duty() == self._epoch:
@@ -110,7 +114,7 @@ class AlertWatch:
         return False
 
     def _reset_if_new(self, epoch: int) -> None:
-        """Forget all progress if the duty is new: other servers evaluated rules meanwhile, or no server did."""
+        """Forget all progress if this server did not hold the duty without a break since it last evaluated rules."""
         if epoch != self._epoch:
             self._epoch = epoch
             self._evaluated.clear()
@@ -128,7 +132,11 @@ class AlertWatch:
         return found
 
     def _is_due(self, stored: StoredRule) -> bool:
-        """Return whether to evaluate a rule in this round: a rule with a limit of days need not be exact to seconds."""
+        """Return whether to evaluate a rule in this round.
+
+        A rule about missing successes is evaluated less often, because its limit is minutes to days. The pause is a
+        sixtieth of the limit, at most a minute.
+        """
         if not isinstance(stored.rule, MissingSuccess):
             return True
         now, key = self._env.clock.monotonic(), _revision_of(stored)
@@ -140,7 +148,7 @@ class AlertWatch:
         return True
 
     async def _evaluate(self, evaluation: Evaluation, stored: StoredRule, *, has_open: bool) -> None:
-        """Evaluate a rule and write the changes. After an error the next evaluation counts as the rule's first."""
+        """Evaluate a rule and write the changes. After an error, its next evaluation again counts as the first one."""
         key = _revision_of(stored)
         try:
             opened = await self._store.read(lambda: alerts.open_alerts(*key[:2])) if has_open else []
@@ -189,7 +197,7 @@ def _revision_of(stored: StoredRule) -> tuple[int, str, int]:
 
 
 def _rules_needing_failures(rules: Sequence[StoredRule]) -> tuple[RulesByNamespace, int]:
-    """Return the rules that need failures from history, and the longest streak that one of them asks for."""
+    """Return the rules about failures in a row, by namespace, and the largest number of failures among them."""
     asking: dict[int, list[tuple[str, int]]] = {}
     most = 0
     for stored in rules:

@@ -1,4 +1,4 @@
-"""The pure decision that follows an evaluation of a rule: which alerts open, continue, are reminded of or end."""
+"""The pure decision after an evaluation of a rule: which alerts open, continue or end, and which notices are sent."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -11,44 +11,47 @@ from horae.features.alerts.model.findings import RuleFinding
 from horae.features.alerts.model.rule import Rule
 from horae.model.base.duration import MINUTE
 
-MOST_OPEN = 10_000  # alerts of one rule; more findings are only counted, and open when some alerts have ended
-MOST_SINGLE = 3  # up to this many alerts get a notice each; more share one notice
+MOST_OPEN = 10_000  # open alerts of a rule; further findings are only counted, and open alerts when others have ended
+MOST_SINGLE = 3  # up to so many alerts get a notice each; more alerts share one notice
 REFRESH = MINUTE  # the pause between two updates of the row of a continuing alert
 T = TypeVar("T")
 
 
 class OpenAlert(Struct, frozen=True, kw_only=True):
-    """An open alert, reduced to the facts of the decision."""
+    """The data about an open alert that the decision needs."""
 
     id: UUID
     subject: str
-    last_at: Instant
-    notified_at: Instant | None = None  # the last notice; None: the rule's rate had no room for the first one
+    last_at: Instant  # when its row was last updated
+    notified_at: Instant | None = None  # the last notice; None: the rule's rate limit had no room for the first one
     acknowledged: bool = False
     execution: UUID | None = None
 
 
 class EndedAlert(Struct, frozen=True):
-    """An alert that ends. `notified`: a notice is sent. `forgotten`: the reason if the subject did not recover."""
+    """An alert that ends."""
 
     alert: OpenAlert
-    notified: bool
-    forgotten: str = ""
+    notified: bool  # whether a notice about the end is sent
+    forgotten: str = ""  # the reason why it ends although the subject did not recover; empty if it did
 
 
 class AlertChanges(Struct, frozen=True, kw_only=True):
-    """The changes to write. New alerts open silently while the rate has no room, and are notified when it has."""
+    """The changes of alerts to write, and the notices to send.
 
-    opened: tuple[tuple[RuleFinding, bool], ...] = ()  # each with whether a notice is sent
-    notified: tuple[tuple[OpenAlert, RuleFinding], ...] = ()  # opened before, notified now for the first time
-    reminded: tuple[tuple[OpenAlert, RuleFinding], ...] = ()
-    refreshed: tuple[tuple[OpenAlert, RuleFinding], ...] = ()
+    While the rule's rate limit of notices has no room, new alerts open without a notice. They get one when it has room.
+    """
+
+    opened: tuple[tuple[RuleFinding, bool], ...] = ()  # findings that open an alert, and whether a notice is sent now
+    notified: tuple[tuple[OpenAlert, RuleFinding], ...] = ()  # alerts that opened before and get their first notice now
+    reminded: tuple[tuple[OpenAlert, RuleFinding], ...] = ()  # alerts for which a reminder is sent
+    refreshed: tuple[tuple[OpenAlert, RuleFinding], ...] = ()  # alerts that continue, and whose row is updated
     ended: tuple[EndedAlert, ...] = ()
-    overflow: int = 0  # findings over the limit of open alerts: counted, not opened
-    firing_notices: int = 0  # notices of the new alerts: one for each, or one for all
-    reminder_notices: int = 0  # notices of the reminders: one for each, or one for all
-    pace: Instant = 0  # the state of the rule's rate limit
-    unsaid: int = 0  # alerts that opened and ended without a notice, since the last notice of new alerts
+    overflow: int = 0  # findings that open no alert, because the rule has MOST_OPEN alerts
+    firing_notices: int = 0  # the number of notices about new alerts: one for each alert, or one for all
+    reminder_notices: int = 0  # the number of reminders: one for each alert, or one for all
+    pace: Instant = 0  # the new state of the rule's rate limit, see `model.admission.rate`
+    unsaid: int = 0  # alerts that opened and ended without a notice, since the last notice about new alerts
 
     def __bool__(self) -> bool:
         return bool(self.opened or self.notified or self.reminded or self.refreshed or self.ended)
@@ -62,7 +65,11 @@ def decide_changes(
     now: Instant,
     unsaid: int = 0,
 ) -> AlertChanges:
-    """Compare the findings with the open alerts. The end of an alert is notified only if its beginning was."""
+    """Compare the findings of a rule with its open alerts (`opened`), and decide what changes.
+
+    A notice about the end of an alert is sent only if one was sent about its beginning. `pace` is the state of the
+    rule's rate limit of notices.
+    """
     open_subjects = {alert.subject for alert in opened}
     by_subject = {finding.subject: finding for finding in reversed(found)}
     gone = {subject: by_subject.pop(subject) for subject, finding in list(by_subject.items()) if finding.forgotten}
@@ -97,7 +104,11 @@ def decide_changes(
 
 
 def notice_count(count: int, room: int) -> int:
-    """Return the number of notices for `count` alerts: one each if they are few and there is room, otherwise one."""
+    """Return the number of notices for `count` alerts.
+
+    Each alert gets its own notice if there are at most MOST_SINGLE and the rate limit has room for all (`room`);
+    otherwise all alerts share one notice.
+    """
     return count if count <= min(MOST_SINGLE, room) else 1
 
 

@@ -1,6 +1,7 @@
-"""Channels: the receivers of alert notices.
+"""Channels: the receivers of notices about alerts.
 
-The secret fields of a channel are sealed, or refer to a stored secret, and are never shown.
+The secret fields of a channel are never shown. They are stored sealed (encrypted with the master key), and their values
+may refer to secrets of the namespace.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,15 +35,18 @@ _EXAMPLE = 'Write {"name": "ops", "kind": "webhook", "url": "https://example.com
 
 @dataclass(frozen=True)
 class ChannelField(Field):
-    """A field of a channel; a private one is sealed and never shown."""
+    """A field of a channel."""
 
-    private: bool = False
+    private: bool = False  # whether it is secret: stored sealed and never shown
 
 
 class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
-    """The fields of all kinds of channels, with their secrets. A channel is stored in two parts: see `open_part`."""
+    """A channel with its secret fields; here are the fields that all kinds have.
 
-    description: Annotated[str, ChannelField(Text(4096), "A description of its receivers.")] = ""
+    It is stored in two parts: the fields of `public_part` as they are, those of `private_part` sealed.
+    """
+
+    description: Annotated[str, ChannelField(Text(4096), "A description of the receivers.")] = ""
 
     @property
     def kind(self) -> "ChannelKind":
@@ -50,13 +54,13 @@ class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The names of the stored secrets that the channel refers to."""
+        """The names of the stored secrets to which the fields of the channel refer."""
         texts = dict.fromkeys(secret_texts(self))
         return tuple(text.removeprefix(SCHEME) for text in texts if text.startswith(SCHEME))
 
 
 class Webhook(Channel, frozen=True, kw_only=True, tag="webhook"):
-    """A channel that sends signed requests, as Standard Webhooks specify."""
+    """A channel that sends HTTP requests, signed according to the Standard Webhooks specification."""
 
     url: Annotated[
         str,
@@ -119,13 +123,13 @@ class Email(Channel, frozen=True, kw_only=True, tag="email", rename={"sender": "
 
 
 class Apprise(Channel, frozen=True, kw_only=True, tag="apprise"):
-    """A channel that notifies chats, pagers and phones through apprise."""
+    """A channel that notifies chats, pagers and phones through the library apprise."""
 
     urls: Annotated[
         tuple[str, ...],
         ChannelField(
             URLS,
-            "The URLs of services in the format of apprise.",
+            "The URLs of the services, in the format of the library apprise.",
             example=["slack://A/B/C"],
             private=True,
             flag="apprise",
@@ -138,7 +142,7 @@ AnyChannel = Webhook | Email | Apprise
 
 
 class _Named(Struct):
-    name: Annotated[str, Field(Name(), "Its name.", example="ops", flag="", sdk=False)]
+    name: Annotated[str, Field(Name(), "The name of the channel.", example="ops", flag="", sdk=False)]
 
 
 CHANNEL = Variants(AnyChannel, "A channel", "The kind of channel.", _EXAMPLE, _Named)
@@ -150,12 +154,12 @@ _PRIVATE = {kind: frozenset(table.where(lambda field: field.private)) for kind, 
 
 
 def public_part(channel: Channel) -> dict[str, Any]:
-    """Return the fields of a channel that are not secret, as they are stored."""
+    """Return the fields of a channel that are stored as they are, because they are not secret."""
     return {name: value for name, value in _place(channel) if name not in _PRIVATE[channel.kind]}
 
 
 def private_part(channel: Channel) -> dict[str, Any]:
-    """Return the secret fields of a channel, in the form that is sealed."""
+    """Return the secret fields of a channel, which are stored sealed."""
     return {name: value for name, value in _place(channel) if name in _PRIVATE[channel.kind]}
 
 
@@ -165,16 +169,17 @@ def _place(channel: Channel) -> Iterator[tuple[str, Any]]:
 
 
 def join_parts(kind: str, description: str, opened: Mapping[str, Any], private: Mapping[str, Any]) -> AnyChannel:
-    """Return the channel that is stored in these two parts."""
+    """Return a channel from the two parts in which it is stored; `opened` are the fields that are not secret."""
     kept = {"kind": kind, "description": description, **opened, **private}
     channel: AnyChannel = msgspec.convert(kept, AnyChannel)
     return channel
 
 
 def read_channel(body: Any, before: Channel | None = None) -> AnyChannel:
-    """Read a channel. A secret field that is left out keeps its value, because users cannot read it to send it again.
+    """Read a channel from a request. `before` is the stored channel that it replaces.
 
-    Raises BadInput if kept credentials would be sent to a new receiver.
+    A secret field that is left out keeps its stored value, because users cannot read the value to send it again. Raises
+    BadInput if stored credentials would be sent to a new receiver.
     """
     given = {name: value for name, value in an_object(body, "body", _EXAMPLE).items() if value is not None}
     stays = private_part(before) if before is not None and before.kind == given.get("kind") else {}
@@ -191,7 +196,7 @@ def read_channel(body: Any, before: Channel | None = None) -> AnyChannel:
 
 
 def _signed_in(channel: Email) -> Email:
-    """Return the channel with its port. A username and a password must be given together."""
+    """Return the channel with its port set. Raises BadInput if only one of username and password is given."""
     if channel.username is not None and channel.password is None:
         remedy = 'Add "password": "secret://NAME".'
         raise BadInput("username is given without a password.", remedy, field="password")
@@ -211,7 +216,10 @@ def _leads_elsewhere(channel: AnyChannel, before: Channel) -> bool:
 
 
 def redacted(channel: AnyChannel) -> dict[str, Any]:
-    """Return the receivers of a channel without secrets. Of a URL only the origin: its path may be a credential."""
+    """Return the receivers of a channel without secrets.
+
+    URLs are shortened, because their paths may be credentials: a webhook's to scheme and host, others to the scheme.
+    """
     match channel:
         case Webhook():
             return {"url": _origin(channel.url), "headers": sorted(channel.headers)}

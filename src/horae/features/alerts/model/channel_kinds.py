@@ -1,4 +1,4 @@
-"""Kinds of the fields of channels: URLs, addresses and secrets, with the checks that refuse unsafe values."""
+"""Kinds of fields for channels, such as URLs, addresses and secrets, with checks that refuse unsafe values."""
 
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -12,9 +12,9 @@ from horae.model.tenancy.secret_refs import SCHEME, check_secret_name
 MOST_URL = 4096
 MOST_PLACES = 50
 MOST_HEADERS = 20
-# Headers that Standard Webhooks or the HTTP client sets.
+# Headers that users may not set, because the signature of the webhook or the HTTP client sets them.
 _RESERVED = ("webhook-id", "webhook-timestamp", "webhook-signature", "host", "content-length", "content-type")
-# Schemes of apprise that act on the server's own machine, or that choose the host they call themselves.
+# Schemes of apprise that act on the server's own machine, or for which apprise itself chooses the host to call.
 _LOCAL = ("dbus", "qt", "kde", "glib", "gnome", "macosx", "windows", "syslog", "file", "blink1", "mailto", "mailtos")
 # Parameters that name a local file, whose content apprise would send, or that lead to another host.
 _LEADING = frozenset(("template", "keyfile", "subfile", "pgp", "pgpkey", "pgppub", "pgpprv", "smtp", "redirect"))
@@ -22,9 +22,10 @@ _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHI
 
 
 def unsafe_in(url: str) -> str | None:
-    """Return why a URL of apprise is refused, or None if it is safe.
+    """Return the reason why a URL for apprise is refused, or None if it is safe.
 
-    A URL is refused if apprise would read it as several URLs, or if it could reach this machine.
+    It is refused if apprise would read it as several URLs, if it acts on this machine or names a local file, or if it
+    could lead to another host than the one in the URL.
     """
     scheme = url.partition(":")[0].lower()
     if "://" not in url or not url.isprintable() or " " in url or url.count("://") > 1:
@@ -104,7 +105,7 @@ def _address(value: Any, field: str) -> str:
     text = a_text(value, field, most=320, least=3)
     local, at, host = text.rpartition("@")
     if not (local and at and host) or any(c.isspace() or c in '<>,;:"()' for c in text) or not text.isascii():
-        raise BadInput(f"{field} is no e-mail address.", 'Write "ops@example.com".', field=field)
+        raise BadInput(f"{field} is not an e-mail address.", 'Write "ops@example.com".', field=field)
     return text
 
 

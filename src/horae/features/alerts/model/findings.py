@@ -1,4 +1,4 @@
-"""Findings of alert rules: pure decisions about the data that an evaluation has read."""
+"""Findings of alert rules: pure functions that decide whether the condition of a rule holds."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -10,13 +10,13 @@ from horae.features.alerts.model.rule import Overlong, RetryRate, SuccessRate
 
 
 class RuleFinding(Struct, frozen=True, kw_only=True):
-    """One subject for which the condition of a rule holds now."""
+    """A job, queue or worker (the subject) for which the condition of a rule holds now."""
 
-    subject: str
+    subject: str  # its name
     message: str
     job: UUID | None = None
-    execution: UUID | None = None  # an example
-    forgotten: bool = False  # the alert ends although the subject did not recover: the message has the reason
+    execution: UUID | None = None  # an example of the problem
+    forgotten: bool = False  # the alert shall end although the subject did not recover; the message has the reason
 
 
 class JobOutcomes(Struct, frozen=True):
@@ -32,14 +32,14 @@ class JobOutcomes(Struct, frozen=True):
 
 
 def low_success(rule: SuccessRate, counts: JobOutcomes) -> str | None:
-    """Return a message with a job's success rate if it is too low, otherwise None."""
+    """Return a message with the share of successes among a job's executions if it is too low, otherwise None."""
     if counts.ended < rule.minimum or counts.success * 100 >= rule.share * counts.ended:
         return None
     return f"{counts.failed} of {counts.ended} executions failed; {_percent(counts.success, counts.ended)} succeeded"
 
 
 def many_retries(rule: RetryRate, counts: JobOutcomes) -> str | None:
-    """Return a message with a job's retry rate if it is too high, otherwise None."""
+    """Return a message with the ratio of retries to a job's executions if it is too high, otherwise None."""
     if counts.ended < rule.minimum or counts.retried * 100 <= rule.share * counts.ended:
         return None
     return f"{counts.retried} retries of {counts.ended} executions ({_percent(counts.retried, counts.ended)})"
@@ -50,30 +50,33 @@ def _percent(part: int, whole: int) -> str:
 
 
 def is_too_long(rule: Overlong, ran: Micros, usual: Micros | None) -> bool:
-    """Return whether an execution has run for too long. `usual` is None for a job without a completed execution."""
+    """Return whether an execution has run for too long.
+
+    `ran` is how long it has run, `usual` the usual duration of the job's executions; None if none has ended.
+    """
     return usual is not None and ran >= rule.after and ran > rule.times * usual
 
 
 class ExpectedRun(Struct, frozen=True):
-    """The estimated run of an unfinished execution with a deadline: its (earliest) begin and its usual duration."""
+    """The estimated run of an unfinished execution with a deadline."""
 
     deadline: Instant
-    begins_at: Instant
-    lasts: Micros
+    begins_at: Instant  # its start, or the earliest possible start
+    lasts: Micros  # the usual duration
 
     def overrun(self, margin: Micros, now: Instant) -> Micros | None:
-        """Return how far the estimated end plus the margin is after the deadline, or None if it is not."""
+        """Return by how much the estimated end plus the margin exceeds the deadline; None if it does not."""
         ends_at = max(now, self.begins_at + self.lasts) + margin
         return ends_at - self.deadline if ends_at > self.deadline else None
 
 
 def is_exact(pattern: str) -> bool:
-    """Return whether a pattern matches one name only."""
+    """Return whether a pattern has no wildcards, so that it matches only one name."""
     return _literal(pattern) == pattern
 
 
 def literal_prefix(patterns: Iterable[str]) -> str:
-    """Return the longest prefix of all names that these patterns may match."""
+    """Return the longest prefix that all names have in common which these patterns may match."""
     starts = [_literal(pattern) for pattern in patterns]
     first, last = min(starts, default=""), max(starts, default="")
     shared = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))

@@ -1,4 +1,4 @@
-"""Notifications of alerts: one content for all channels, with its renderings as title and text."""
+"""The content of notices: one for all kinds of channels, and the title and text of e-mails and chat messages."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,20 +14,20 @@ from horae.model.base.instant import format_instant
 TITLES = {
     "firing": "ALERT", "reminder": "STILL", "recovered": "RECOVERED", "forgotten": "FORGOTTEN", "test": "TEST",
 }  # fmt: skip
-MOST_NAMED = 50  # alerts of a group that the content lists
-MOST_LINES = 20  # alerts of a group that the text lists
+MOST_NAMED = 50  # if alerts share a notice, so many are listed in the content (webhooks)
+MOST_LINES = 20  # if alerts share a notice, so many are listed in the text (e-mails and chats)
 
 
 class NotificationContent(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The content of a notification. `type` is alert.firing, .reminder, .recovered, .forgotten or .test."""
+    """The content of a notice, which is the JSON body of a webhook."""
 
-    type: str
+    type: str  # "alert." and the kind of the notice: firing, reminder, recovered, forgotten or test
     timestamp: str
     data: dict[str, Any]
 
 
 class AlertSummary(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One alert in the content of a notification."""
+    """One alert in the content of a notice."""
 
     alert_id: UUID | None
     subject: str
@@ -46,7 +46,7 @@ def summarize(
     job: UUID | None = None,
     execution: UUID | None = None,
 ) -> AlertSummary:
-    """Return the entry of one alert."""
+    """Return the entry about one alert in the content of a notice."""
     return AlertSummary(
         alert_id=alert,
         subject=subject,
@@ -68,10 +68,11 @@ def encode_content(
     overflow: int = 0,
     unsaid: int = 0,
 ) -> str:
-    """Return the body of a webhook, as Standard Webhooks recommend it. The texts of e-mails and chats are made from it.
+    """Return the content of a notice as JSON, in the form that Standard Webhooks recommend.
 
-    The content of a group lists its first `MOST_NAMED` members. Its `count` includes all members and the `beyond`
-    findings that were not opened.
+    If several alerts (`members`) share the notice, its `alerts` lists the first MOST_NAMED, and its `count` has the
+    number of all members and of the `overflow` findings that could not open an alert. `unsaid` is the number of alerts
+    that opened and ended without a notice since the last one.
     """
     count = len(members) + overflow
     whole = members[0] if count == 1 else _group(members, count, alert_kind)
@@ -96,7 +97,7 @@ def _group(members: Sequence[AlertSummary], count: int, kind: Kind) -> AlertSumm
 
 
 def title_of(content: NotificationContent) -> str:
-    """Return the title in one line, as for the subject of an e-mail."""
+    """Return the title of a notice, a single line for the subject of an e-mail."""
     word = TITLES[content.type.removeprefix("alert.")]
     line = f"[{word}] {content.data['subject']}: {content.data['rule']}"
     return " ".join(line.split())[:200]
@@ -109,7 +110,7 @@ def text_of(content: NotificationContent, namespace: str) -> str:
     lines = [
         f"{data['subject']}: {data['message']}.",
         *_named(data),
-        *([f"{unsaid} more alerts opened and ended without a notice since the last notice."] if unsaid else []),
+        *([f"{unsaid} other alerts opened and ended since the last notice without a notice."] if unsaid else []),
         "",
         f"rule       {data['rule']} ({data['kind']}, {data['severity']})",
         f"namespace  {namespace}",
@@ -121,7 +122,7 @@ def text_of(content: NotificationContent, namespace: str) -> str:
 
 
 def _named(data: dict[str, Any]) -> list[str]:
-    """Return a line for each of the first members of a group."""
+    """Return lines about the first of the alerts that share a notice; no lines if it is about one alert."""
     if "alerts" not in data:
         return []
     lines = [f"  {one['subject']}: {one['message']}" for one in data["alerts"][:MOST_LINES]]

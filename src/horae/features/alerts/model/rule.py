@@ -1,7 +1,8 @@
-"""Alert rules: the conditions that raise alerts. Each kind of rule is a struct, with a table of its fields.
+"""Alert rules: conditions on jobs, queues or workers, which are the subjects of a rule.
 
-At most one alert is open per rule and subject. `features.alerts.engine` reads data and turns it into findings;
-`decide_changes` decides whether a finding opens an alert, sends a reminder or changes nothing.
+Each kind of rule is a struct, whose annotations define its fields in requests. At most one alert is open for each rule
+and subject. `features.alerts.engine` evaluates a rule and returns the subjects for which its condition holds, its
+findings. `decide_changes` decides whether a finding opens an alert, sends a reminder or changes nothing.
 """
 
 from fnmatch import fnmatchcase
@@ -25,7 +26,7 @@ NoticeKind = Literal["firing", "reminder", "recovered", "forgotten", "test"]
 NoticeState = Literal["pending", "delivered", "failed"]
 USUAL_RATE = Rate(20, HOUR, 20)
 _WINDOW = Field(Duration(MINUTE, DAY), "The time over which executions are counted.", default=HOUR)
-_MINIMUM = Field(Integer(1, 1_000_000), "The executions that the window must have before the rule fires.", default=10)
+_MINIMUM = Field(Integer(1, 1_000_000), "With fewer executions in the window, the rule does not fire.", default=10)
 _EXAMPLE = (
     'Write {"name": "nightly", "kind": "failures-in-a-row", "jobs": ["report"], "count": 3, "channels": ["ops"]}.'
 )
@@ -36,7 +37,11 @@ def _after(text: str, usual: Micros, name: str = "", least: Micros = SECOND, mos
 
 
 class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="kind"):
-    """The fields of all kinds of rules. Stored rules use the attribute names, and have all fields without default."""
+    """A rule; here are the fields that all kinds have.
+
+    Rules are stored as JSON with the names of the attributes. Fields that have a default here are left out if they have
+    this default; all others are always stored.
+    """
 
     subject: ClassVar[Subject]
     subjects: tuple[str, ...] = ("*",)  # names, or patterns with * and ?
@@ -47,13 +52,13 @@ class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
     description: Annotated[str, Field(Text(4096), "The purpose of the rule.")] = ""
     repeat_every: Annotated[
         Micros | None,
-        Field(Duration(MINUTE, 30 * DAY), "The interval of reminders, until the alert ends or is acknowledged."),
+        Field(Duration(MINUTE, 30 * DAY), "The time between reminders, until the alert ends or is acknowledged."),
     ] = None
     at_most: Annotated[
         Rate,
         Field(
             NOTICES,
-            "The most notices of new alerts and reminders in a span.",
+            "The maximum number of notices about new alerts and reminders in a span of time.",
             name="maxNotices",
             metavar="N/SPAN",
         ),
@@ -65,7 +70,7 @@ class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
         return str(self.__struct_config__.tag)
 
     def covers(self, name: str) -> bool:
-        """Return whether the rule is about a subject."""
+        """Return whether the rule is about the subject with this name."""
         return any(fnmatchcase(name, pattern) for pattern in self.subjects)
 
 
@@ -123,7 +128,7 @@ class SuccessRate(JobRule, frozen=True, kw_only=True, tag="success-rate"):
 
 
 class FailuresInARow(JobRule, frozen=True, kw_only=True, tag="failures-in-a-row"):
-    """A job's newest executions failed."""
+    """The newest executions of a job have failed, as many in a row as the rule says."""
 
     count: Annotated[int, Field(Integer(1, MOST_IN_A_ROW), "The number of failures in a row.", default=3)]
 
@@ -149,45 +154,54 @@ class Overlong(JobRule, frozen=True, kw_only=True, tag="overlong"):
     """An execution has run for much longer than usual."""
 
     times: Annotated[
-        float, Field(Number(1.1, 1000), "The limit as a multiple of the last week's 95th percentile.", default=3.0)
+        float,
+        Field(
+            Number(1.1, 1000),
+            "The longest accepted duration, as a multiple of the last week's 95th percentile.",
+            default=3.0,
+        ),
     ]
-    after: Annotated[Micros, _after("The shortest duration that counts.", MINUTE, "minDuration")]
+    after: Annotated[Micros, _after("A shorter duration is always accepted.", MINUTE, "minDuration")]
 
 
 class LateWorker(WorkerRule, frozen=True, kw_only=True, tag="late-worker"):
     """A worker is silent, or was silent until it was lost."""
 
-    after: Annotated[Micros, _after("The longest silence.", 10 * SECOND)]
+    after: Annotated[Micros, _after("The accepted silence.", 10 * SECOND)]
 
 
 class Lag(JobRule, frozen=True, kw_only=True, tag="lag"):
     """A fire is late, or a trigger cannot fire at all."""
 
-    after: Annotated[Micros, _after("The longest delay.", MINUTE)]
+    after: Annotated[Micros, _after("The accepted delay of fires.", MINUTE)]
 
 
 class QueueAge(QueueRule, frozen=True, kw_only=True, tag="queue-age"):
     """The next execution of a queue has been queued for a long time."""
 
-    after: Annotated[Micros, _after("The longest time in the queue.", 10 * MINUTE, most=LONGEST)]
+    after: Annotated[Micros, _after("The accepted time in a queue.", 10 * MINUTE, most=LONGEST)]
 
 
 class MissingSuccess(JobRule, frozen=True, kw_only=True, tag="missing-success"):
-    """No execution of a job has succeeded for a long time: a dead man's switch."""
+    """No execution of a job has succeeded for a long time, even if none was started: a dead man's switch."""
 
-    after: Annotated[Micros, _after("The longest time without a success.", DAY, "since", MINUTE, LONGEST)]
+    after: Annotated[Micros, _after("The accepted time without a success.", DAY, "since", MINUTE, LONGEST)]
 
 
 class DeadlineRisk(JobRule, frozen=True, kw_only=True, tag="deadline-risk"):
     """An execution will probably miss its deadline, or has missed it."""
 
-    after: Annotated[Micros, _after("The required time between the end and the deadline.", 0, "margin", 0)] = 0
+    after: Annotated[
+        Micros, _after("The required time between the estimated end and the deadline.", 0, "margin", 0)
+    ] = 0
 
 
 class WorkerLost(WorkerRule, frozen=True, kw_only=True, tag="worker-lost"):
     """A worker was lost and did not come back."""
 
-    after: Annotated[Micros, _after("The duration of the alert if the worker stays away.", HOUR, "within", MINUTE)]
+    after: Annotated[
+        Micros, _after("The alert ends after this time, even if the worker is not back.", HOUR, "within", MINUTE)
+    ]
 
 
 class CircuitOpen(JobRule, frozen=True, kw_only=True, tag="circuit-open"):
@@ -210,11 +224,11 @@ AnyRule = (
 
 
 class _Named(Struct):
-    name: Annotated[str, Field(Name(), "Its name.", example="nightly", flag="", sdk=False)]
+    name: Annotated[str, Field(Name(), "The name of the rule.", example="nightly", flag="", sdk=False)]
 
 
 SUBJECTS_OF: dict[str, Subject] = {str(one.__struct_config__.tag): one.subject for one in get_args(AnyRule)}
-RULE = Variants(AnyRule, "A rule", "The condition that it checks.", _EXAMPLE, _Named)
+RULE = Variants(AnyRule, "A rule", "The condition that the rule checks.", _EXAMPLE, _Named)
 if TYPE_CHECKING:
     Kind = str
 else:

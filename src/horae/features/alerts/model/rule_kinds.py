@@ -1,4 +1,4 @@
-"""Kinds of fields with custom readers, for alert rules."""
+"""Kinds of fields that only alert rules have, with the functions that read and check them."""
 
 import re
 from typing import Annotated, Any
@@ -37,7 +37,10 @@ def _read_channels(value: Any, at: str) -> tuple[str, ...]:
 
 
 def _read_notices(value: Any, at: str) -> Rate:
-    """Read a rate. Its burst is its whole count, because the first notices of a storm matter most."""
+    """Read a rate limit of notices, such as "20/1h".
+
+    All of its notices may be sent at once, because the first notices of many are the most important.
+    """
     rate = parse_rate(value, at)
     if not rate.count <= MOST_NOTICES or rate.per < MINUTE:
         raise BadInput(f"{at} cannot be {value!r}.", 'Write "20/1h"; the span is at least one minute.', field=at)
@@ -45,7 +48,7 @@ def _read_notices(value: Any, at: str) -> Rate:
 
 
 def percent(least: int, most: int) -> Custom:
-    """Return the kind of a percentage between two bounds, written as "95%" and stored as a whole number."""
+    """Return the kind of field for a percentage from `least` to `most`: written as "95%", stored as the number 95."""
 
     def read(value: Any, at: str) -> int:
         found = _PERCENT.fullmatch(value) if isinstance(value, str) else None

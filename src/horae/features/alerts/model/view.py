@@ -1,4 +1,4 @@
-"""The API views of alerts, rules and channels."""
+"""Alerts, rules and channels as the API shows them."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -11,7 +11,7 @@ from horae.model.base.view import Time, View
 
 
 class RuleView(View, frozen=True, kw_only=True):
-    """A rule. `definition` contains its fields, in the spelling in which they were given."""
+    """A rule. `definition` has all its fields, in the format in which users write them."""
 
     name: str
     kind: Kind
@@ -20,7 +20,7 @@ class RuleView(View, frozen=True, kw_only=True):
     severity: Severity
     channels: list[str]
     definition: Annotated[dict[str, Any], Meta(description="The complete rule in the format of PUT.")]
-    firing: Annotated[int, Meta(description="The number of its firing alerts.")]
+    firing: Annotated[int, Meta(description="The number of firing alerts of the rule.")]
     version: int
     created_at: Time
     updated_at: Time
@@ -32,15 +32,17 @@ class ChannelView(View, frozen=True, kw_only=True):
     name: str
     kind: ChannelKind
     description: str
-    to: Annotated[dict[str, Any], Meta(description="Its receivers; of a URL only the host.")]
-    secret: Annotated[str | None, Meta(description="The new secret of a webhook, shown only once.")] = None
+    to: Annotated[dict[str, Any], Meta(description="The receivers. URLs are shortened: their paths may be secret.")]
+    secret: Annotated[
+        str | None, Meta(description="The secret that was created for a webhook; shown only in this answer.")
+    ] = None
     version: int
     created_at: Time
     updated_at: Time
 
 
 class DeliveryView(View, frozen=True, kw_only=True):
-    """The state of a notice; it is pending while it is tried again."""
+    """The delivery of a notice to a channel. It is pending until it is delivered, or given up as failed."""
 
     channel: str
     kind: NoticeKind
@@ -51,7 +53,7 @@ class DeliveryView(View, frozen=True, kw_only=True):
 
 
 class TestView(View, frozen=True, kw_only=True):
-    """The result of a test: one notice for each channel, tried once."""
+    """The result of a test, for which one notice is sent to each channel. A failed notice is not tried again."""
 
     __test__ = False  # pytest must not collect it
 
@@ -66,14 +68,20 @@ class AcknowledgedView(View, frozen=True, kw_only=True):
 
 
 class AlertView(View, frozen=True, kw_only=True):
-    """An alert. At most one is firing per rule and subject; its `count` grows about once a minute while it fires."""
+    """An alert about one subject of a rule. At most one alert is firing for each rule and subject.
+
+    `count` grows about once a minute while it fires.
+    """
 
     alert_id: UUID
     rule: str
     kind: Kind
     severity: Severity
     state: AlertState
-    subject: Annotated[str, Meta(description="The name of a job (with the key of a circuit), a queue or a worker.")]
+    subject: Annotated[
+        str,
+        Meta(description="The name of a job, a queue or a worker. For a circuit that has a key, it is `job:key`."),
+    ]
     job_id: UUID | None
     execution_id: Annotated[UUID | None, Meta(description="An execution that shows the problem.")]
     message: str

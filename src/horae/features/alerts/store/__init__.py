@@ -1,1 +1,1 @@
-"""The tables of alerts, and the scripts that read and write them."""
+"""The tables of alerts, rules, channels and notices, and the scripts that read and write them."""

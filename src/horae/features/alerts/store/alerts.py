@@ -1,4 +1,4 @@
-"""The table of alerts: open, refresh, end and acknowledge alerts, with their notices in the same transaction."""
+"""Scripts for the table of alerts. Changes of alerts are written in one transaction with the notices about them."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -96,11 +96,11 @@ HOLDINGS = Holdings(
 
 
 class SettleResult(Struct, frozen=True):
-    """The changes of one evaluation of a rule: opened and ended alerts, and the number of notices to deliver."""
+    """The changes that one evaluation of a rule has written."""
 
     opened: tuple[Alert, ...] = ()
-    recovered: tuple[Alert, ...] = ()
-    notices: int = 0
+    recovered: tuple[Alert, ...] = ()  # all alerts that ended
+    notices: int = 0  # notices to deliver
 
 
 def _alert(row: Row) -> Alert:
@@ -130,7 +130,10 @@ def firing_by_rule(namespace: int) -> Script[dict[str, int]]:
 
 
 def has_changes(stored: StoredRule, found: Sequence[RuleFinding], opened: Sequence[Alert], now: Instant) -> bool:
-    """Return whether there is anything to write. It spares most evaluations a transaction, as they change nothing."""
+    """Return whether the findings of a rule change its alerts.
+
+    Callers check this before `settle`, because most evaluations change nothing and then need no transaction.
+    """
     return bool(
         decide_changes(stored.rule, found, [_as_open(alert) for alert in opened], stored.pace, now, stored.unsaid)
     )
@@ -139,7 +142,8 @@ def has_changes(stored: StoredRule, found: Sequence[RuleFinding], opened: Sequen
 def settle(stored: StoredRule, found: Sequence[RuleFinding], new_id: NewId, now: Instant) -> Script[SettleResult]:
     """Open, refresh or end the alerts of a rule by its findings, and write the notices.
 
-    The rule is locked and compared: findings of another revision of it, or of a paused rule, change nothing.
+    The rule is locked and read again. If its revision is no longer the one that was evaluated, or it is not active,
+    nothing changes.
     """
     rows = yield Fetch(LOCK_RULE, (stored.namespace, stored.name))
     present = read_rule(rows[0]) if rows else None
@@ -210,7 +214,7 @@ def _with_message(alert: Alert, message: str) -> Alert:
 
 
 def end(ids: Sequence[UUID], now: Instant) -> Script[None]:
-    """End alerts that the rule no longer covers, without notices."""
+    """End alerts without notices, because their rule no longer covers their subjects."""
     if ids:
         yield ForEach(END, (("id", "uuid"),), [(alert_id,) for alert_id in ids], (now,))
 
@@ -223,7 +227,7 @@ def find(alert_id: UUID, namespace: int) -> Script[Alert | None]:
 def page(
     namespace: int, before: UUID, limit: int, *, firing: bool = False, job: UUID | None = None
 ) -> Script[list[Alert]]:
-    """Return a page of alerts, newest first: of a job, or only firing ones."""
+    """Return a page of alerts, newest first: those of a job if `job` is given, otherwise all or only firing alerts."""
     if job is not None:
         rows = yield Fetch(JOB_PAGE, (namespace, before, limit, job))
     else:
@@ -232,7 +236,7 @@ def page(
 
 
 def acknowledge(alert_id: UUID, namespace: int, by: str, now: Instant) -> Script[Alert | None]:
-    """Acknowledge a firing alert and return it. A second acknowledgement changes nothing."""
+    """Acknowledge an alert if it is firing and not acknowledged yet. Return it, or None if it does not exist."""
     yield Fetch(ACKNOWLEDGE, (alert_id, namespace, now, by))
     return (yield from find(alert_id, namespace))
 
@@ -243,5 +247,5 @@ def acknowledge_all(namespace: int, rule: str, by: str, now: Instant) -> Script[
 
 
 def forget(before: Instant, limit: int) -> Script[int]:
-    """Delete alerts that ended before an instant; return how many."""
+    """Delete at most `limit` alerts that ended before an instant; return how many."""
     return len((yield Fetch(FORGET, (before, limit))))

@@ -1,4 +1,7 @@
-"""The notices of the changes of an evaluation, for each channel: a few alerts get one each, many share one."""
+"""The notices about the alerts that an evaluation has changed, for each channel of the rule.
+
+Few alerts get a notice each; many share one notice.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
@@ -38,7 +41,7 @@ class Alert(Struct, frozen=True, kw_only=True):
 
 
 class NoticeWriter:
-    """A collector of notices for the channels of a rule."""
+    """Collects the notices for the channels of a rule in `written`; the caller writes them to the store."""
 
     def __init__(self, stored: StoredRule, new_id: NewId, now: Instant) -> None:
         self._stored, self._new_id, self._now = stored, new_id, now
@@ -46,11 +49,11 @@ class NoticeWriter:
 
     @property
     def pending(self) -> int:
-        """The number of notices to deliver."""
+        """The number of notices to deliver; notices that another one includes are not counted."""
         return sum(one.state == "pending" for one in self.written)
 
     def firing(self, alerts: Sequence[Alert], decided: AlertChanges) -> None:
-        """Write the first notices of alerts, and the number of alerts that ended without a notice before."""
+        """Add notices about new alerts; the first has the number of alerts that opened and ended without a notice."""
         for number, some in enumerate(group(alerts, decided.firing_notices)):
             overflow = decided.overflow if len(some) > 1 else 0
             unsaid = self._stored.unsaid if number == 0 else 0
@@ -63,7 +66,10 @@ class NoticeWriter:
                 self._write("reminder", some, channel)
 
     def ends(self, over: Sequence[tuple[EndedAlert, Alert]], notified: Mapping[UUID, set[str]]) -> None:
-        """Notify each channel of the ends of the alerts it was notified of."""
+        """Add notices about ended alerts, for each channel that got notices about these alerts.
+
+        `notified` has these channels by alert. If the notices of an alert were deleted, the rule's channels are used.
+        """
         usual = set(self._stored.rule.channels)
         for channel in sorted(set().union(usual, *notified.values())):
             mine = [(end, alert) for end, alert in over if channel in notified.get(alert.id, usual)]
@@ -79,7 +85,10 @@ class NoticeWriter:
     def _write(
         self, kind: NoticeKind, alerts: Sequence[Alert], channel: str, overflow: int = 0, unsaid: int = 0
     ) -> None:
-        """Write the notices of a group: the first has the content and is delivered, the others record their alerts."""
+        """Add one notice for each of the alerts that share a notice.
+
+        The first has the content and is delivered. The others are only there so that each alert has a notice.
+        """
         if not alerts:
             return
         rule = self._stored.rule

@@ -1,8 +1,9 @@
-"""The table of notices: written together with their alerts, claimed by any server, settled by the latest claimer.
+"""Scripts for the table of notices. A notice is written together with its alert, and any server may claim and send it.
 
-A claim is a lease: when it ends, other servers may claim the notice. `attempts` grows with each claim and is the fence,
-so a late report about an old claim changes nothing. The notices of one alert reach a channel in order: a notice waits
-until the earlier ones were delivered or given up. Only the first notice of a group is delivered, for the whole group.
+A claim is a lease: when it ends, other servers may claim the notice. `attempts` grows with each claim and identifies
+it, so that a late report about an old claim changes nothing. The notices about one alert reach a channel in order: a
+notice waits until the earlier ones were delivered or given up. If several alerts share a notice (a group), each has a
+row, but only the first row is delivered, for all of them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,8 +18,9 @@ from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
 
 _COLUMNS = "id, letter, namespace, alert, rule, channel, kind, content, state, attempts, created_at"
-# A pending notice that must be delivered before: about an alert that this notice is about, too. The order is by kind
-# (an alert begins, is reminded of, and ends) and needs no clock; only reminders are ordered by their time.
+# Finds a pending notice that must be delivered before the notice `n`, because both are about the same alert. The order
+# is by kind (first "firing", then reminders, then the end of the alert) and needs no clock. Only several reminders are
+# ordered by time.
 _BEFORE = (
     "SELECT 1 FROM alert_notices m JOIN alert_notices o ON o.alert = m.alert AND o.channel = n.channel"
     " JOIN alert_notices p ON p.id = o.letter WHERE m.letter = n.id AND n.kind <> 'firing' AND p.state = 'pending'"
@@ -34,7 +36,7 @@ CLAIM = Statement(
     f" RETURNING {_COLUMNS}",
 )
 NEXT = Statement("next_alert_notice", "SELECT min(next_at) FROM alert_notices WHERE state = 'pending'")
-# A step of a skip scan: one probe for each channel with pending notices, however many there are.
+# A step of a skip scan: it jumps to the next channel by an index, so its cost does not depend on the number of notices.
 CHANNEL = Statement(
     "channel_with_notices",
     "SELECT namespace, channel, next_at FROM alert_notices WHERE state = 'pending' AND (namespace, channel) > ($1, $2)"
@@ -76,23 +78,23 @@ _FIELDS = tuple(_COLUMNS.split(", "))
 
 
 class Notice(Struct, frozen=True, kw_only=True):
-    """A notice of an alert to one channel. `letter` is the id of the first notice of its group."""
+    """A notice about an alert for one channel."""
 
     id: UUID
-    letter: UUID
+    letter: UUID  # the notice that is delivered: its own id, or the id of the first notice of its group
     namespace: int
     alert: UUID | None
     rule: str
     channel: str
     kind: NoticeKind
-    content: str = ""  # JSON, as `features.alerts.model` makes it; empty if grouped
-    state: NoticeState | Literal["grouped"] = "pending"  # grouped: the first of its group has the state
+    content: str = ""  # JSON of a `NotificationContent`; empty if grouped
+    state: NoticeState | Literal["grouped"] = "pending"  # grouped: the first notice of its group has the state
     attempts: int = 0
     created_at: Instant = 0
 
 
 class PendingChannel(Struct, frozen=True):
-    """A channel with pending notices; `next_at` is when the first of them is due."""
+    """A channel with pending notices; `next_at` is the earliest time at which one of them may be claimed."""
 
     namespace: int
     channel: str
@@ -115,7 +117,10 @@ def _notice(row: Row) -> Notice:
 
 
 def put(notices: Iterable[Notice], next_at: Instant, now: Instant) -> Insert:
-    """Write notices; `next_at` is now, or the end of the claim if the writer tries them itself."""
+    """Return the Insert of notices.
+
+    `next_at` is when they may be claimed: now, or if the caller sends them itself, the end of its claim.
+    """
     rows = [
         (
             n.id, n.letter, n.namespace, n.alert, n.rule, n.channel, n.kind, n.content, n.state, n.attempts, next_at,
@@ -133,7 +138,7 @@ def claim(namespace: int, channel: str, now: Instant, until: Instant, limit: int
 
 
 def channels(limit: int) -> Script[list[PendingChannel]]:
-    """Return the channels with pending notices."""
+    """Return at most `limit` channels with pending notices."""
     found: list[PendingChannel] = []
     after = (0, "")
     while len(found) < limit and (rows := (yield Fetch(CHANNEL, after))):
@@ -143,25 +148,25 @@ def channels(limit: int) -> Script[list[PendingChannel]]:
 
 
 def next_due() -> Script[Instant | None]:
-    """Return when the earliest pending notice is due, or its claim ends."""
+    """Return the earliest time at which a pending notice may be claimed; None if no notice is pending."""
     rows = yield Fetch(NEXT)
     at: Instant | None = rows[0][0]
     return at
 
 
 def settle(notice: Notice, state: NoticeState, next_at: Instant, error: str, done_at: Instant | None) -> Script[bool]:
-    """Record the outcome of a try; return false, and change nothing, if the notice was claimed again since."""
+    """Record the outcome of a try. If the notice was claimed again meanwhile, change nothing and return False."""
     values = (notice.id, notice.attempts, state, next_at, error[:MOST_ERROR], done_at)
     return bool((yield Fetch(SETTLE, values)))
 
 
 def give_up(namespace: int, channel: str, why: str, now: Instant) -> Script[None]:
-    """Mark all pending notices of a channel as failed."""
+    """Mark all pending notices of a channel as failed, with the error `why`."""
     yield Fetch(GIVE_UP, (namespace, channel, why, now))
 
 
 def notified_channels(alerts: Sequence[UUID]) -> Script[dict[UUID, set[str]]]:
-    """Return the channels that got notices of each alert; alerts without any are left out."""
+    """Return, for each alert, the channels with notices about its beginning; alerts without notices are left out."""
     found: dict[UUID, set[str]] = {}
     for alert, channel in (yield ForEach(HEARD, (("alert", "uuid"),), [(alert_id,) for alert_id in sorted(alerts)])):
         found.setdefault(alert, set()).add(channel)
@@ -169,7 +174,7 @@ def notified_channels(alerts: Sequence[UUID]) -> Script[dict[UUID, set[str]]]:
 
 
 def deliveries(ids: Sequence[UUID]) -> Script[dict[UUID, list[Delivery]]]:
-    """Return the deliveries of the newest notices of alerts, oldest first."""
+    """Return the deliveries of the newest 50 notices of each alert, oldest first."""
     found: dict[UUID, list[Delivery]] = {alert_id: [] for alert_id in ids}
     rows = yield ForEach(OF_ALERTS, (("alert", "uuid"),), [(alert_id,) for alert_id in ids])
     for alert, *rest, _ in sorted(rows, key=lambda row: row[-1]):
@@ -178,5 +183,5 @@ def deliveries(ids: Sequence[UUID]) -> Script[dict[UUID, list[Delivery]]]:
 
 
 def forget(before: Instant, limit: int) -> Script[int]:
-    """Delete notices that were settled before an instant; return how many."""
+    """Delete at most `limit` notices that were delivered or given up before an instant; return how many."""
     return len((yield Fetch(FORGET, (before, limit))))

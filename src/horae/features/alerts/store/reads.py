@@ -1,4 +1,4 @@
-"""Bounded reads for the evaluation of alert rules. History is read only for the newest rows of a job."""
+"""Reads for the evaluation of alert rules. Each is bounded: of a job's history, only the newest rows are read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
@@ -16,7 +16,7 @@ from horae.model.executions.tally import DAY, HOUR, begin_of
 from horae.store.base.shelves import Columns
 from horae.store.script import Among, Fetch, ForEach, Rows, Script, Statement
 
-# Only a failure or a retry makes a rate worse, so jobs without any need no evaluation.
+# Only failures and retries can make a rate exceed its limit, so only jobs that had some lately need an evaluation.
 TROUBLED = Statement(
     "troubled_lately",
     "SELECT job FROM job_minutes WHERE minute >= $1 AND (failed > 0 OR retried > 0) ORDER BY minute DESC LIMIT 100000",
@@ -39,7 +39,7 @@ BEGINNING = Statement(
     "SELECT id, name, created_at FROM jobs WHERE namespace = $1 AND name > $2 AND substr(name, 1, length($3)) = $3"
     " AND state <> 'deleted' ORDER BY name LIMIT $4",
 )
-# The newest slices of a job, read by its index: committed data, complete even if a server lost its statistics.
+# The newest slices of a job in `history`. Unlike statistics, they are complete even if a server has died.
 _NEWEST = "(SELECT state, completed_at FROM history WHERE job = given.job ORDER BY parcel DESC LIMIT $2) AS newest"
 FAILED = Statement(
     "failed_of_newest",
@@ -55,7 +55,7 @@ LAST_SUCCESS = Statement(
     "SELECT given.job, (SELECT m.minute FROM job_minutes m WHERE m.job = given.job AND m.minute >= given.since"
     " AND m.success > 0 ORDER BY m.minute DESC LIMIT 1) FROM given",
 )
-# Minutes are stored for a short time, hours and days for a long time.
+# Successes by hour or day: counts by minute are stored only for a short time.
 LAST_SPAN = Statement(
     "last_success_by_spans",
     "SELECT given.job, (SELECT s.at FROM job_spans s WHERE s.job = given.job AND s.span = given.span"
@@ -87,7 +87,7 @@ LOST = Statement(
     "SELECT worker, max(created_at), max(ended_at) FROM sessions WHERE state = 'lost' AND namespace = $1"
     " AND worker > $2 AND ended_at > $3 GROUP BY worker ORDER BY worker LIMIT $4",
 )
-# Read only if a worker was lost.
+# The workers that are present or were closed. This is read only if a worker was lost.
 NOT_LOST = Statement(
     "sessions_not_lost",
     "SELECT worker, max(created_at), max(CASE WHEN state IN ('live', 'draining') THEN 1 ELSE 0 END)"
@@ -106,7 +106,8 @@ QUEUES_OF_LANES = Statement(
     "queues_of_lanes",
     "SELECT l.id, q.namespace, q.name FROM given JOIN lanes l ON l.id = given.lane JOIN queues q ON q.id = l.queue",
 )
-# The next slice of each priority level: under a strict policy the oldest slice may have any level.
+# The next slice of each priority level of a lane. If priorities are strict, a lower level waits for all higher levels,
+# so the oldest slice may be of any level.
 NEXT_OF_LEVELS = Statement(
     "oldest_of_levels",
     "SELECT given.lane, (SELECT q.queued_at FROM queued q WHERE q.lane = given.lane AND q.rank >= given.low"
@@ -132,9 +133,9 @@ DEADLINE_OF = Statement(
 )
 MOST = 1000  # rows per read
 MOST_PAGES = 50
-NEWEST_SLICES = 64  # slices of a job that are read to find its present state
-BY_MINUTES: Micros = 60 * MINUTE  # spans up to this are checked by the minute
-BY_HOURS: Micros = 90 * 24 * 60 * MINUTE  # and up to this by the hour
+NEWEST_SLICES = 64  # slices of a job in `history` that are read at least
+BY_MINUTES: Micros = 60 * MINUTE  # for spans up to this, counts by minute are read
+BY_HOURS: Micros = 90 * 24 * 60 * MINUTE  # for longer spans up to this, counts by hour; otherwise counts by day
 LEVELS = range(10)
 FIRST = UUID(int=0)
 
@@ -157,22 +158,22 @@ class LongRunningSlice(Struct, frozen=True):
 
 
 class DueParcel(Struct, frozen=True):
-    """An unfinished parcel with a deadline; `begins_at` is the latest begin of its items."""
+    """An unfinished parcel with a deadline."""
 
     parcel: UUID
     job: UUID
     deadline: Instant
-    begins_at: Instant
-    queued: int | None = None  # the last queued item; its begin is not known yet
+    begins_at: Instant  # the latest start of its items; queued items count as if they started now
+    queued: int | None = None  # the last queued item, whose real start is not known yet
 
 
 def recently_troubled(minute: int) -> Script[set[UUID]]:
-    """Return the jobs with a failure or a retry since a minute."""
+    """Return the jobs with a failure or a retry since a minute (minutes since the epoch)."""
     return {row[0] for row in (yield Fetch(TROUBLED, (minute,)))}
 
 
 def outcomes(windows: Mapping[UUID, Micros], now: Instant) -> Script[dict[UUID, JobOutcomes]]:
-    """Return the outcomes of each job's executions within its window."""
+    """Count the outcomes of each job's executions; `windows` has the span before now that counts, by job."""
     given = [(job, (now - window) // MINUTE) for job, window in sorted(windows.items())]
     rows = (yield ForEach(SUMS, (("job", "uuid"), ("since", "bigint")), given)) if given else []
     return {job: JobOutcomes(int(success), int(failed), int(retried)) for job, success, failed, retried in rows}
@@ -186,13 +187,19 @@ def jobs_by_id(jobs: Iterable[UUID]) -> Script[dict[UUID, JobName]]:
 
 
 def page_of_jobs(namespace: int, after: str, limit: int, prefix: str = "") -> Script[list[tuple[JobName, Instant]]]:
-    """Return a page of a namespace's jobs with a prefix, ordered by name, each with its creation time."""
+    """Return a page of a namespace's jobs in the order of their names, each with its creation time.
+
+    Only jobs whose names begin with `prefix` are returned.
+    """
     rows = yield Fetch(BEGINNING, (namespace, after, prefix, limit))
     return [(JobName(job_id, namespace, name), created_at) for job_id, name, created_at in rows]
 
 
 def jobs_of_rule(namespace: int, rule: Rule) -> Script[list[tuple[JobName, Instant]]]:
-    """Return the jobs that a rule is about, each with its creation time; for patterns, at most `MOST_PAGES` pages."""
+    """Return the jobs that a rule is about, each with its creation time.
+
+    If the rule has patterns, at most MOST_PAGES pages of jobs are searched.
+    """
     if all(is_exact(subject) for subject in rule.subjects):
         columns: Columns = (("namespace", "int"), ("name", "text"))
         rows = yield ForEach(EXACTLY, columns, [(namespace, name) for name in sorted(rule.subjects)])
@@ -209,14 +216,17 @@ def jobs_of_rule(namespace: int, rule: Rule) -> Script[list[tuple[JobName, Insta
 
 
 def recently_failed(jobs: Iterable[UUID], count: int) -> Script[set[UUID]]:
-    """Return the jobs with a failure among their newest slices: enough slices for `count` failures in a row."""
+    """Return the jobs with a failure among their newest slices in `history`.
+
+    So many slices are read that `count` failures in a row can be found.
+    """
     given = [(job,) for job in sorted(set(jobs))]
     rows = (yield ForEach(FAILED, (("job", "uuid"),), given, (_slices(count),))) if given else []
     return {row[0] for row in rows}
 
 
 def recently_succeeded(jobs: Iterable[UUID], since: Instant) -> Script[set[UUID]]:
-    """Return the jobs with a success since an instant among their newest slices."""
+    """Return the jobs with a success since an instant among their newest slices in `history`."""
     given = [(job,) for job in sorted(set(jobs))]
     rows = (yield ForEach(SUCCEEDED, (("job", "uuid"),), given, (NEWEST_SLICES, since))) if given else []
     return {row[0] for row in rows}
@@ -228,7 +238,10 @@ def _slices(count: int) -> int:
 
 
 def succeeded_within(jobs: Iterable[UUID], within: Micros, now: Instant) -> Script[set[UUID]]:
-    """Return the jobs with a success within a span; a long span is rounded to hours or days."""
+    """Return the jobs with a success in the span `within` before now, by their statistics.
+
+    If the span is longer than an hour, its beginning is rounded down to an hour or a day.
+    """
     wanted = sorted(set(jobs))
     minute = (now - min(within, BY_MINUTES)) // MINUTE
     columns: Columns = (("job", "uuid"), ("since", "bigint"))
@@ -246,9 +259,10 @@ def succeeded_within(jobs: Iterable[UUID], within: Micros, now: Instant) -> Scri
 
 
 def failures_in_a_row(jobs: Iterable[UUID], count: int) -> Script[dict[UUID, Streak]]:
-    """Return the streaks of jobs whose newest executions failed: the failures since the last success.
+    """Return the streaks of jobs that have failed since their last success: the failures since then.
 
-    Only the newest slices of a job are read, so a long streak may be reported as shorter.
+    Only the newest slices of a job are read, so many that `count` failures can be found. So a longer streak may be
+    reported as shorter.
     """
     given = [(job,) for job in sorted(set(jobs))]
     rows = (yield ForEach(STREAKS, (("job", "uuid"),), given, (_slices(count),))) if given else []
@@ -256,7 +270,7 @@ def failures_in_a_row(jobs: Iterable[UUID], count: int) -> Script[dict[UUID, Str
 
 
 def running_since(before: Instant) -> Script[list[LongRunningSlice]]:
-    """Return the slices that have been running since before an instant."""
+    """Return the slices that started before an instant and still run."""
     found: list[LongRunningSlice] = []
     after = (FIRST, -1)
     for _ in range(MOST_PAGES):
@@ -269,13 +283,16 @@ def running_since(before: Instant) -> Script[list[LongRunningSlice]]:
 
 
 def silent_workers(namespace: int, before: Instant) -> Script[dict[str, Instant]]:
-    """Return the workers with a session that was last seen before an instant, each with that time."""
+    """Return the workers with a live or draining session that was last seen before an instant, each with that time."""
     rows = yield from _workers(SILENT, namespace, before)
     return dict(rows)
 
 
 def lost_workers(namespace: int, since: Instant) -> Script[dict[str, Instant]]:
-    """Return the workers that were lost since an instant and did not come back, each with the time of the last loss."""
+    """Return the workers that were lost since an instant and are not back, each with the time of the last loss.
+
+    A worker is back if it is present, or had a later session that was closed.
+    """
     lost = yield from _workers(LOST, namespace, since)
     others = (yield Fetch(NOT_LOST, (namespace,))) if lost else []
     present = {worker: (made, alive) for worker, made, alive in others}
@@ -288,7 +305,7 @@ def lost_workers(namespace: int, since: Instant) -> Script[dict[str, Instant]]:
 
 
 def _workers(statement: Statement, namespace: int, at: Instant) -> Script[Rows]:
-    """Read one row per worker, page by page."""
+    """Read a statement that returns one row for each worker, page by page."""
     found: Rows = []
     after = ""
     for _ in range(MOST_PAGES):
@@ -301,7 +318,7 @@ def _workers(statement: Statement, namespace: int, at: Instant) -> Script[Rows]:
 
 
 def troubled_triggers() -> Script[dict[UUID, tuple[str, str]]]:
-    """Return the jobs with a trigger that cannot be decided, each with its name and the reason."""
+    """Return the jobs with a trigger that cannot be decided or waits for room, each with its name and the reason."""
     found: dict[UUID, tuple[str, str]] = {}
     for job, name, trouble in (yield Fetch(TROUBLED_TRIGGERS, (MOST,))):
         found.setdefault(job, (name, trouble))
@@ -309,7 +326,7 @@ def troubled_triggers() -> Script[dict[UUID, tuple[str, str]]]:
 
 
 def late_fires(before: Instant) -> Script[dict[UUID, Instant]]:
-    """Return the jobs with an undecided fire that was due before an instant, each with its earliest fire."""
+    """Return the jobs with a fire that was due before an instant and is not decided yet, each with the earliest one."""
     found: dict[UUID, Instant] = {}
     for job, at in (yield Fetch(LATE, (before, MOST))):
         found.setdefault(job, at)
@@ -317,7 +334,10 @@ def late_fires(before: Instant) -> Script[dict[UUID, Instant]]:
 
 
 def oldest_queued(lanes: Sequence[int]) -> Script[dict[tuple[int, str], Instant]]:
-    """Return the time at which the oldest next item of each queue was queued, by namespace and name of the queue."""
+    """Return when the oldest of the next executions of each queue was queued, by namespace and name of the queue.
+
+    The next executions are the first of each lane and priority level.
+    """
     queues = yield ForEach(QUEUES_OF_LANES, (("lane", "int"),), [(lane,) for lane in lanes])
     owners = {lane: (namespace, name) for lane, namespace, name in queues}
     given = [(lane, -level * STRICT, (1 - level) * STRICT) for lane in sorted(owners) for level in LEVELS]
@@ -331,7 +351,7 @@ def oldest_queued(lanes: Sequence[int]) -> Script[dict[tuple[int, str], Instant]
 
 
 def nearing_deadlines(since: Instant, until: Instant, now: Instant) -> Script[list[DueParcel]]:
-    """Return the unfinished parcels with a deadline between two instants, the nearest first."""
+    """Return the unfinished parcels with a deadline after `since` and not after `until`, the earliest first."""
     found: list[DueParcel] = []
     after = (since, FIRST)
     for _ in range(MOST_PAGES):
@@ -344,7 +364,7 @@ def nearing_deadlines(since: Instant, until: Instant, now: Instant) -> Script[li
 
 
 def still_due(parcels: Iterable[UUID], now: Instant) -> Script[list[DueParcel]]:
-    """Return the parcels that are not finished and have a deadline."""
+    """Return those of these parcels that are unfinished and have a deadline."""
     given = [(parcel,) for parcel in sorted(set(parcels))]
     rows = (yield ForEach(DEADLINE_OF, (("parcel", "uuid"),), given)) if given else []
     return (yield from _standing([(row[0], row[1], row[2]) for row in rows if row[2] is not None], now))

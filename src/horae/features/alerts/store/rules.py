@@ -1,4 +1,4 @@
-"""The tables of alert rules and channels, with the sealed parts of channels."""
+"""Scripts for the tables of alert rules and channels. The secret parts of channels are stored sealed."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -78,12 +78,12 @@ PAGE = 500
 
 
 class StoredChannelSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The unsealed part of a channel, with the names of the secrets that the sealed part refers to."""
+    """The part of a channel that is not sealed."""
 
     kind: ChannelKind
     description: str = ""
-    public: dict[str, Any] = {}
-    uses: tuple[str, ...] = ()
+    public: dict[str, Any] = {}  # the fields that are not secret
+    uses: tuple[str, ...] = ()  # the names of the stored secrets to which the sealed fields refer
 
 
 _rule = msgspec.json.Decoder(AnyRule).decode
@@ -97,34 +97,34 @@ class StoredRule(Struct, frozen=True, kw_only=True):
     name: str
     rule: AnyRule
     state: RuleState
-    revision: int
-    pace: Instant
-    unsaid: int
+    revision: int  # grows with each change
+    pace: Instant  # the state of its rate limit of notices
+    unsaid: int  # alerts that opened and ended without a notice, since the last notice about new alerts
     created_at: Instant
     updated_at: Instant
 
 
 class StoredChannel(Struct, frozen=True, kw_only=True):
-    """A channel as it is stored, with its secret fields sealed."""
+    """A channel as it is stored."""
 
     namespace: int
     name: str
     channel: StoredChannelSpec
-    sealed: bytes
-    shown: dict[str, Any]
+    sealed: bytes  # its secret fields
+    shown: dict[str, Any]  # its receivers without secrets, for users
     revision: int
     created_at: Instant
     updated_at: Instant
 
     def with_private(self, private: bytes) -> AnyChannel:
-        """Return the channel, given its opened sealed part."""
+        """Return the channel; `private` is the content of its sealed part."""
         return join_parts(
             self.channel.kind, self.channel.description, self.channel.public, msgspec.json.decode(private)
         )
 
 
 def sealed_part(channel: AnyChannel) -> bytes:
-    """Return the part of a channel to seal."""
+    """Return the secret fields of a channel as JSON, which the caller seals."""
     return msgspec.json.encode(private_part(channel))
 
 
@@ -145,12 +145,12 @@ def _stored(row: Row) -> StoredChannel:
 
 
 def lock(namespace: int) -> Script[None]:
-    """Lock the rules and channels of a namespace, so that a channel exists as long as a rule names it."""
+    """Lock the rules and channels of a namespace, so that no channel is deleted that a rule names."""
     yield from locks.take(f"alerts:{namespace}", shared=locks.of_namespace(namespace))
 
 
 def rule(namespace: int, name: str, *, lock: bool = False) -> Script[StoredRule | None]:
-    """Return a rule. A transaction that also changes its alerts must lock the rule before them."""
+    """Return a rule; with `lock`, lock its row. A transaction that changes alerts must lock their rule before."""
     rows = yield Fetch(LOCK_RULE if lock else RULE, (namespace, name))
     return read_rule(rows[0]) if rows else None
 
@@ -166,7 +166,7 @@ def active(after: tuple[int, str], limit: int = PAGE) -> Script[list[StoredRule]
 
 
 def put_rule(namespace: int, name: str, rule: AnyRule, now: Instant) -> Script[StoredRule]:
-    """Write a rule. The caller holds the lock."""
+    """Create or replace a rule. The caller holds the namespace's lock, see `lock`."""
     yield Fetch(PUT_RULE, (namespace, name, msgspec.json.encode(rule).decode(), now))
     return read_rule((yield Fetch(RULE, (namespace, name)))[0])
 
@@ -202,7 +202,7 @@ def all_channels(after: tuple[int, str]) -> Script[list[StoredChannel]]:
 
 
 def put_channel(namespace: int, name: str, channel: AnyChannel, sealed: bytes, now: Instant) -> Script[StoredChannel]:
-    """Write a channel. The caller holds the lock."""
+    """Create or replace a channel. The caller holds the namespace's lock, see `lock`."""
     spec = StoredChannelSpec(
         kind=channel.kind, description=channel.description, public=public_part(channel), uses=channel.references
     )
@@ -212,7 +212,7 @@ def put_channel(namespace: int, name: str, channel: AnyChannel, sealed: bytes, n
 
 
 def reseal(channel: StoredChannel, sealed: bytes) -> Script[bool]:
-    """Replace the sealed part of a channel; return false if the channel has changed meanwhile."""
+    """Replace the sealed part of a channel; return False if it has changed meanwhile."""
     return bool((yield Fetch(RESEAL, (channel.namespace, channel.name, channel.sealed, sealed))))
 
 

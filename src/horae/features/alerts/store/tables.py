@@ -11,8 +11,8 @@ alert_rules = table(
     col("spec", TEXT),
     col("state", TEXT),  # active or paused
     col("revision", INT),  # grows with each change
-    col("pace", BIG, "0"),  # the state of the rate limit of its notices
-    col("unsaid", INT, "0"),  # alerts that opened and ended while the rate had no room, since the last notice
+    col("pace", BIG, "0"),  # the state of its rate limit of notices
+    col("unsaid", INT, "0"),  # alerts that opened and ended without a notice, since the last notice about new alerts
     col("created_at", BIG),
     col("updated_at", BIG),
     small=True,
@@ -39,17 +39,17 @@ alerts = table(
     col("severity", TEXT),
     col("subject", TEXT),
     opt("job", ID),
-    opt("execution", ID),  # an example
+    opt("execution", ID),  # an execution that shows the problem
     col("state", TEXT),  # firing or recovered
     col("message", TEXT),
     col("since", BIG),
     col("last_at", BIG),
     opt("recovered_at", BIG),
     col("count", INT),
-    opt("notified_at", BIG),  # NULL while the rule's rate has no room
+    opt("notified_at", BIG),  # the last notice; NULL if the rate limit had no room for one yet
     opt("acknowledged_at", BIG),
     col("acknowledged_by", TEXT, "''"),
-    # The guarantee: two servers that evaluate a rule at once open one alert.
+    # Guarantees that two servers that evaluate a rule at the same time open only one alert for a subject.
     partial("alerts_open", "namespace", "rule", "subject", where="state = 'firing'", unique=True),
     partial("alerts_firing", "namespace", "id", where="state = 'firing'"),
     partial("alerts_over", "recovered_at", where="recovered_at IS NOT NULL"),
@@ -60,7 +60,7 @@ alerts = table(
 alert_notices = table(
     "alert_notices",
     key("id", ID),
-    # The notice that is delivered for it: itself, or the first of its group. Receivers detect repeats by this id.
+    # The notice that is delivered: its own id, or the first of its group. Receivers detect repeats by this id.
     col("letter", ID),
     col("namespace", INT),
     opt("alert", ID),  # NULL for a test
@@ -68,9 +68,9 @@ alert_notices = table(
     col("channel", TEXT),
     col("kind", TEXT),  # firing, reminder, recovered, forgotten or test
     col("content", TEXT),  # the content of the whole group; empty in all but its first notice
-    col("state", TEXT),  # pending, delivered or failed; grouped: the first of the group has the state
-    col("attempts", INT),  # claims so far: the fencing token
-    col("next_at", BIG),  # when it may be claimed: the next try, or the end of the present claim
+    col("state", TEXT),  # pending, delivered or failed; grouped: the first notice of the group has the state
+    col("attempts", INT),  # claims so far; also identifies the claim, so that a report about an earlier one is ignored
+    col("next_at", BIG),  # when it may be claimed: at the next try, or at the end of the present claim
     col("last_error", TEXT, "''"),
     col("created_at", BIG),
     opt("done_at", BIG),
