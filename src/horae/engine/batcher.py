@@ -17,8 +17,8 @@ class Batcher(Generic[T, R]):
     """Serves the first caller at once and gathers concurrent callers: low latency, and high throughput under load.
 
     `run` returns one answer per item, in order; an answer may be an exception for that caller alone. When `run` itself
-    raises, the items are repeated one by one, so that only the failing item fails. The exception is a batch that may
-    have been committed (the answer of its commit was lost): it is not repeated, because it would be done twice.
+    raises, the items are repeated one by one, so that only the failing item fails. A batch that may have been committed
+    (because the answer of its commit was lost) is not repeated, because it would be done twice.
 
     With several batches `in_flight`, items with the same `key` are never in two batches at a time: the second batch
     would only wait for the first one's locks in the store.

@@ -1,4 +1,4 @@
-"""Services: one job and one `step()` each. Only the runner loops and waits."""
+"""Services: recurring activities of a server, each with a method `step()`. Only the runner loops and waits."""
 
 import asyncio
 from collections.abc import Callable

@@ -50,9 +50,9 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     sign_in_life: Micros = 7 * DAY  # a user's sign-in ends after this time in any case
     oidc: OidcSettings | None = None
     outbound_allow: tuple[str, ...] = ()  # addresses that outbound requests may reach in addition to public ones
-    request_rate: Rate | None = None  # of each credential without a rate of its own
-    sessions_per_key: int = 5_000  # live sessions of workers
-    namespace_request_rate: Rate | None = None  # of each namespace, while several use the server
+    request_rate: Rate | None = None  # requests of each credential without a rate of its own
+    sessions_per_key: int = 5_000  # live sessions of workers with the same key
+    namespace_request_rate: Rate | None = None  # requests of each namespace, while several use the server
     namespace_submit_rate: Rate | None = None  # executions of each namespace, while several use the server
     namespace_streams: int = 1000  # event streams of a namespace at a time
     url: str = ""  # the address at which all workers reach this server, also workers that use another server now

@@ -137,6 +137,6 @@ def _key(circuit: Circuit, key: str | None) -> str:
         return ""
     if not key:
         raise BadInput(
-            f'The job has a circuit for each value of "{circuit.key}".', "Say which: give its key.", field="key"
+            f'The job has a circuit for each value of "{circuit.key}".', "Give the `key` of the circuit.", field="key"
         )
     return a_text(key, "key", most=MOST_KEY)

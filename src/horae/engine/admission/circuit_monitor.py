@@ -85,7 +85,7 @@ class CircuitMonitor:
         await self.publish(changed)
 
     async def refresh(self) -> None:
-        """Read the circuits that are not closed, make those whose time is over half-open, and release executions.
+        """Read the circuits that are not closed, let those whose time is over become half-open, and release executions.
 
         Executions are released if they wait for a circuit that is closed or half-open.
         """

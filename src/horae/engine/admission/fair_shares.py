@@ -62,7 +62,7 @@ class FairShares:
         self._charged: dict[moves.Share, float] = {}  # the charges that this server made since it started
         self._unsent: set[moves.Share] = set()
         self._received: dict[tuple[int, str, UUID], int] = {}
-        # At the first exchange, the other servers' sums are only stored: older charges are no disadvantage for a share.
+        # At the first exchange, the other servers' sums are only stored, because older charges must not count here.
         self._has_received = False
         self._since = 0  # other servers' rows that are older than this instant were read
         # Running executions: the last count (only for queues with reserves), and the changes since.

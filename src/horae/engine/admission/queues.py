@@ -73,7 +73,8 @@ class Queues:
         now = self._env.now()
         if self._find(namespace, name) is None and len(self._queues_of(namespace)) >= MOST_QUEUES:
             raise Conflict(
-                f"The namespace has {MOST_QUEUES} queues, and no more are allowed.", "Use fair shares of one instead."
+                f"The namespace has {MOST_QUEUES} queues, and no more are allowed.",
+                "Use one queue with fair shares instead of many queues.",
             )
         queue = await self._store.write(lambda: moves.define(namespace, name, change, now))
         log.info("queue defined", queue=name, policy=queue.policy.kind, default=queue.is_default)

@@ -54,7 +54,7 @@ class Quotas:
         self._day = 0
         self._flush_at = 0.0
         self.waiting = 0  # requests that wait for room
-        # Expiry of the refusal, number of refused executions, and the refusal.
+        # Recent refusals: when they are forgotten, the number of refused executions, and the error.
         self._refused: dict[NamespaceQueue, tuple[float, int, OverQuota]] = {}
         topics.created.subscribe(self.name, self.count_accepted)
         topics.settled.subscribe(self.name, self.count_ended)

@@ -30,7 +30,7 @@ class Counters:
         self.totals = dict.fromkeys(("success", "failed", "cancelled", "skipped", "retried", "lost"), 0)
         self.waits = Buckets(WAITS, SECOND)
         self.lags = Buckets(LAGS, SECOND)
-        self.failures: Counter[str] = Counter()  # attempts, by the class of their failure
+        self.failures: Counter[str] = Counter()  # failed attempts, by the class of the failure
         self.dead: Counter[int] = Counter()  # executions that failed finally, by namespace
         self.stale = 0  # executions in refused reports
         self.claims = self.claims_in_vain = 0

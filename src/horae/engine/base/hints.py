@@ -15,7 +15,7 @@ from horae.env import Env, Instant
 from horae.model.base.event import Event, limit_events
 from horae.store.contract import Store
 
-QUIET = 0.1  # seconds
+QUIET = 0.1  # seconds between two messages
 MANY = 1 << 20  # executions: stands for an unknown amount
 MOST_EVENTS = 50  # in one hint; clients that missed events fetch the state anew
 MOST_BYTES = 7_500  # PostgreSQL refuses payloads of 8,000

@@ -28,7 +28,7 @@ ID, SALT, NONCE, TAG = 8, 16, 12, 16
 HEAD = len(FORMAT) + ID
 LEAST = HEAD + SALT + NONCE + TAG
 _REMEDY = (
-    "Give every server the same one: HORAE_SECRET_KEY, or a file named by HORAE_SECRET_KEY_FILE;"
+    "Give every server the same master key: HORAE_SECRET_KEY, or a file named by HORAE_SECRET_KEY_FILE;"
     " `openssl rand -base64 32` makes one."
 )
 log = structlog.get_logger("horae.engine")
@@ -37,6 +37,7 @@ log = structlog.get_logger("horae.engine")
 class Sealer:
     """Seals values with the first master key, and opens values that any of the master keys sealed.
 
+    The master keys are in the text `keys`, or in the `file`, which may be generated if `make` is true.
     `prepare` reads the keys and compares them with those that the store was sealed with. Until then, and when none of
     them matches, nothing is sealed: a value under a wrong key would be lost with that key.
     """
@@ -141,7 +142,7 @@ class Sealer:
         try:
             return read_master_keys(self._file.read_text())
         except (OSError, UnicodeDecodeError) as error:
-            raise BadInput(f"{self._file} cannot be read: {error}.", "Let its owner read it.") from None
+            raise BadInput(f"{self._file} cannot be read: {error}.", "Let the server's account read it.") from None
 
 
 def _signature(key: MasterKey, message: bytes) -> bytes:

@@ -75,7 +75,7 @@ def create(job_id: UUID, namespace: int, draft: JobDraft, new_id: NewId, now: In
 def _refuse_closed(namespace: int) -> Script[None]:
     """Refuse to create a job in a namespace that was deleted meanwhile or is being erased. Raises Conflict."""
     if not (yield from namespaces.is_open(namespace)):  # guard: create-in-open-namespace
-        raise Conflict("The namespace is being deleted, or no longer exists.", "Use another one.")
+        raise Conflict("The namespace is being deleted, or no longer exists.", "Use another namespace.")
 
 
 def _is_current(draft: JobDraft) -> Script[bool]:
@@ -152,7 +152,7 @@ def rollout_conflict(job: Job) -> Conflict:
     remedy = (
         f"Promote or abort it first: `horae jobs rollout promote {job.name}` or `horae jobs rollout abort {job.name}`."
     )
-    return Conflict(f'A rollout of job "{job.name}" is on: its definition stays as it is until that ends.', remedy)
+    return Conflict(f'A rollout of job "{job.name}" is on: the definition cannot be changed until it ends.', remedy)
 
 
 def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
@@ -362,7 +362,7 @@ def _cycle(path: Sequence[UUID]) -> Script[BadInput]:
     circle = " -> ".join(names.get(job_id, str(job_id)) for job_id in path)
     return BadInput(
         f"These dependencies form a circle: {circle}.",
-        "Take one of them away.",
+        "Remove one of them.",
         field="dependencies",
         path=[names.get(job_id, str(job_id)) for job_id in path],
     )

@@ -10,7 +10,7 @@ from msgspec import Meta, structs
 from horae.engine.base.lookup import Lookup
 from horae.engine.base.refs import find_job, job_ref, no_such_job, tag_ref
 from horae.engine.definitions.job_views import RenderingCache, render, runs_of, show_job, show_version
-from horae.engine.triggers.trigger_calendars import is_met_between_fires, next_runs
+from horae.engine.triggers.trigger_calendars import may_be_due_without_run, next_runs
 from horae.errors import BadInput, NotFound
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.instant import format_instant
@@ -53,13 +53,13 @@ class JobLists:
         """
         self._store, self._held, self._warn = store, held, warn
         self._renderings = RenderingCache()
-        self._doing: Lookup[job_reads.Ref, job_reads.JobSnapshot] = Lookup(
+        self._snapshots: Lookup[job_reads.Ref, job_reads.JobSnapshot] = Lookup(
             lambda refs: self._store.look_up(lambda: job_reads.job_snapshots(refs))
         )
 
     async def get(self, namespace: int, ref: str) -> JobView:
         """Return a job; a deleted one by its id only. Raises NotFound with the nearest names."""
-        job = await self._doing.get((namespace, job_ref(ref)))
+        job = await self._snapshots.get((namespace, job_ref(ref)))
         if job is None:
             raise await no_such_job(self._store, namespace, ref)
         rendering = self._renderings.of(job.id, job.version, job.spec)
@@ -76,7 +76,7 @@ class JobLists:
             view = structs.replace(view, notes=[warning, *view.notes])
         if job.state != "deleted" and (reason := self._held(namespace, rendering.spec.queue)):
             view = structs.replace(view, notes=[reason, *view.notes])
-        return await self._by_calendars(namespace, view) if is_met_between_fires(rendering.spec) else view
+        return await self._by_calendars(namespace, view) if may_be_due_without_run(rendering.spec) else view
 
     async def _apart(self, names: Mapping[UUID, str]) -> str | None:
         """Return a note if a job and the jobs it depends on have schedules without common instants."""
@@ -217,7 +217,7 @@ class JobLists:
         if any(is_owned_name(stored.job.name) for stored in jobs):
             views = await self._belonging(views)
         return [
-            await self._by_calendars(stored.job.namespace, view) if is_met_between_fires(stored.job.spec) else view
+            await self._by_calendars(stored.job.namespace, view) if may_be_due_without_run(stored.job.spec) else view
             for stored, view in zip(jobs, views, strict=True)
         ]
 

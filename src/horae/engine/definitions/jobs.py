@@ -60,8 +60,8 @@ class Jobs(JobLists):
         """Make an object that reads and writes jobs.
 
         `deletions` cancels the executions of a deleted job. `check_place` refuses a place that must not be watched.
-        `held` returns the reason why a queue starts nothing. `default_queue` returns the queue of a job that names
-        none. `warn` returns a warning about a spec. `derive` makes a definition from a template.
+        `held` returns the reason why a queue starts nothing. `default_queue` returns the queue for jobs that name no
+        queue. `warn` returns a warning about a spec. `derive` makes a definition from a template.
         """
         super().__init__(store, held, warn)
         self._env, self._announcer, self._fire_due, self._rank = env, announcer, fire_due, rank
@@ -82,7 +82,7 @@ class Jobs(JobLists):
 
         Return the job as it was before, or None if it is new, and the job as it is now.
         """
-        # The creation time is 0, because the job may already have an instant that has passed.
+        # The creation time is 0, because the job may already exist with a trigger at an instant that has passed.
         name = (await self._drafts.parse(namespace, body, 0)).spec.name
         for _ in range(TRIES):
             before = await self._store.job_named(namespace, name)

@@ -185,7 +185,7 @@ class _Draft:
         if not call.own:
             return None
         if len(self._kept) >= MOST_OWNED:
-            detail = f"More than {MOST_OWNED} jobs would have to be kept for the steps of this workflow."
+            detail = f"More than {MOST_OWNED} jobs would have to be stored for the steps of this workflow."
             raise BadInput(detail, "Let some steps name existing jobs instead.", field="workflow.steps")
         before = self._existing.get((owner or self._changing, _inside(name)))  # type: ignore[arg-type]
         job_id = self._new_id() if before is None else before.id

@@ -12,7 +12,7 @@ from horae.model.workflows.decisions.values import Call
 
 _NOT_TEXTS = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "array": "a list"}
 _KNOWN = IN_FOREACH | OF_ERROR
-_WHOLE = 'An expression alone gives its value as it is: "${steps.extract.result.rows}".'
+_WHOLE = 'An expression without text around it keeps the type of its value: "${steps.extract.result.rows}".'
 
 
 def check_params(call: Call, spec: Spec, *, each: bool) -> None:

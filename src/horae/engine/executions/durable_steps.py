@@ -113,7 +113,9 @@ def _check_name(name: str, field: str) -> None:
     if "\0" in name:
         raise BadInput("A step's name contains a NUL character.", "Give it another name.", field=field)
     if name.startswith("@") and not OWN_STEPS.fullmatch(name):
-        remedy = 'Names that begin with "@" are Horae\'s: @checkpoint, @sleep, @sleep#2, ... and @wait:SIGNAL.'
+        remedy = (
+            'Names that begin with "@" are reserved for Horae: @checkpoint, @sleep, @sleep#2, ... and @wait:SIGNAL.'
+        )
         raise BadInput(f'"{name[:60]}" cannot name a step.', remedy, field=field)
 
 

@@ -1,4 +1,4 @@
-"""Expectations: the time that an execution of a job takes a worker, learned from ended executions.
+"""Expectations: the worker time that an execution of a job takes, learned from ended executions.
 
 They are kept in memory, and newer executions count more. For a job that this server has not run, they begin with the
 statistics of all servers.

@@ -59,7 +59,7 @@ class Explainer:
         Raises as `execution`.
         """
         found = await self._executions.find(namespace, execution_id)
-        _, start = await self._held(found, await self._sessions(namespace))
+        _, start = await self._blockers_and_start(found, await self._sessions(namespace))
         return None if start is None else start.starts_at
 
     async def job(self, namespace: int, ref: str) -> JobExplanationView:
@@ -92,7 +92,7 @@ class Explainer:
 
     async def _explained(self, found: FoundExecution, sessions: Sequence[Session]) -> ExplanationView:
         execution = found.execution
-        blockers, start = await self._held(found, sessions)
+        blockers, start = await self._blockers_and_start(found, sessions)
         return ExplanationView(
             execution_id=execution.id,
             job_id=execution.job,
@@ -107,7 +107,9 @@ class Explainer:
             completed_at=shown_time(execution.completed_at),
         )
 
-    async def _held(self, found: FoundExecution, sessions: Sequence[Session]) -> tuple[list[Blocker], Estimate | None]:
+    async def _blockers_and_start(
+        self, found: FoundExecution, sessions: Sequence[Session]
+    ) -> tuple[list[Blocker], Estimate | None]:
         """Return the blockers of an execution that has not begun, and an estimate of its start."""
         if found.execution.state in FINAL or _runs(found.execution):
             return [], None

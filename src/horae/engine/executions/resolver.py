@@ -42,9 +42,9 @@ FAR = 50 * 366 * 86_400 * 1_000_000  # microseconds: the farthest time of a sche
 
 
 class SubmissionRequest(Struct, frozen=True, kw_only=True):
-    """One request as it arrived, with its circumstances.
+    """One request as it arrived, with its origin and caller.
 
-    With `items`, the single request has the common terms, and each item is the params of one execution.
+    With `items`, `requests` has only one request, with the common terms, and each item is the params of one execution.
     """
 
     namespace: int
@@ -231,11 +231,9 @@ class Resolver:
 
 
 def check_key(request: Submit) -> None:
-    """Refuse `keyFor` without a key: the caller expects that repetitions are recognised. Raises BadInput."""
+    """Refuse `keyFor` without a key, because the caller expects that repetitions are recognised. Raises BadInput."""
     if request.key_for is not None and request.key is None:
-        raise BadInput(
-            "keyFor is given without a key.", "Give the key that it is for, or leave keyFor out.", field="keyFor"
-        )
+        raise BadInput("keyFor is given without a key.", "Give a key, too, or leave keyFor out.", field="keyFor")
 
 
 def without_refused(wanted: SubmissionRequest, refused: dict[int, HoraeError]) -> SubmissionRequest:
@@ -272,12 +270,14 @@ def _extra(wanted: SubmissionRequest, index: int, request: Submit) -> Extra:
 
 def _interval(request: Submit) -> tuple[Instant, Instant] | None:
     if request.interval is not None and request.interval[0] >= request.interval[1]:
-        raise BadInput("The interval does not begin before it ends.", "Give its start and its end.", field="interval")
+        raise BadInput(
+            "The interval does not begin before it ends.", "Give a start that is before the end.", field="interval"
+        )
     return request.interval
 
 
 def _patience(request: Submit, stored: StoredJob) -> Micros | None:
-    """Return the time for which an execution waits for its dependencies, if it was asked to and has any."""
+    """Return the time for which an execution waits for its dependencies, if the request wants that and it has any."""
     spec = stored.job.spec
     return spec.dependency_timeout if request.wait_for_dependencies and spec.dependencies else None
 
@@ -316,7 +316,7 @@ def deadline_of(request: Submit, usual: Micros | None, due_at: Instant, now: Ins
     start = due_at or now
     if request.within is not None:
         if request.within == 0:
-            raise BadInput("within cannot be 0.", 'Say how long it may take, as "5m".', field="within")
+            raise BadInput("within cannot be 0.", 'Say how long it may take, such as "5m".', field="within")
         return deadline_after(start, request.within)
     assert request.deadline is not None
     if request.deadline <= start:

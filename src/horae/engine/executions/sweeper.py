@@ -28,7 +28,7 @@ from horae.store.tenancy import namespaces
 TERM = 30 * SECOND  # how long a duty is held without renewal
 INTERVAL = 10.0  # seconds between two rounds
 KEYS = 1000  # deduplication keys checked in one transaction
-PAGES = 20  # pages of parcels that are read in vain before a round ends
+PAGES = 20  # a round ends after this many pages of parcels in a row from which nothing was deleted
 WALK = 600.0  # seconds between walks over all parcels
 KEEP_USAGE = 400  # days
 KEEP_SESSIONS = 86_400 * SECOND

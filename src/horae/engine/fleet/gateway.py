@@ -132,11 +132,11 @@ class Gateway:
             raise
         patient = up.wait > 0 and not self._parking_lot.closed and session not in self._asked
         lanes = self._sessions.lanes(known)
-        head = IncomingExchange(
+        incoming = IncomingExchange(
             session=session, exchange=up, lanes=lanes, preferences=known.preferences, patient=patient,
             packed_logs=pack_all(up.logs) if up.logs else (), log_limit=self._most_log,
         )  # fmt: skip
-        reply = await self._decide(head)
+        reply = await self._decide(incoming)
         if reply.ignored and not reply.known:  # a repetition repeats outcomes that are already settled
             self._parking_lot.counters.refused(reply.ignored)
         match reply.decision:
@@ -152,7 +152,7 @@ class Gateway:
                     expected=reply.seen + 1,
                 )
             case "park":
-                return await self._park(known, head, reply)
+                return await self._park(known, incoming, reply)
         granted = await self._store.stamped_slices(session, up.channel, up.n) if reply.known else reply.granted
         if up.free:
             self._parking_lot.make_room(session)
@@ -175,28 +175,28 @@ class Gateway:
         ]
         return structs.replace(up, outcomes=marked)
 
-    async def _decide(self, head: IncomingExchange) -> Reply:
+    async def _decide(self, incoming: IncomingExchange) -> Reply:
         """Commit an exchange.
 
         If it reports nothing and there is no work, only read from the store, so that no lock and no write precede its
         wait.
         """
-        finds_nothing = not self._parking_lot.has_work(want_of(head, 1), head.lanes)
-        return await (self._reads if finds_nothing and is_quiet(head) else self._batcher).do(head)
+        finds_nothing = not self._parking_lot.has_work(want_of(incoming, 1), incoming.lanes)
+        return await (self._reads if finds_nothing and is_quiet(incoming) else self._batcher).do(incoming)
 
     def _forget(self, session: UUID) -> None:
         self._sessions.forget(session)
         self._hand_backs.forget(session)
         self._asked.discard(session)
 
-    async def _commit(self, heads: Sequence[IncomingExchange]) -> Sequence[Reply]:
+    async def _commit(self, incoming: Sequence[IncomingExchange]) -> Sequence[Reply]:
         """Commit concurrent exchanges in one transaction."""
         marks = self._directory.marks()
-        parked = self._parking_lot.waiting_of({head.session for head in heads})
-        room = sum(room_of(head.exchange) for head in heads) + capacity([waiting.want for waiting in parked])
+        parked = self._parking_lot.waiting_of({each.session for each in incoming})
+        room = sum(room_of(each.exchange) for each in incoming) + capacity([waiting.want for waiting in parked])
         views = self._directory.lane_states(room)
         done = await self._store.exchange(
-            heads, views, self._directory.paused, self._directory.policies, arising=self._directory.states_of_new,
+            incoming, views, self._directory.paused, self._directory.policies, arising=self._directory.states_of_new,
             parked=parked,
         )  # fmt: skip
         self._answers.parcels.add(done.effects.created)  # following steps are most likely granted at once
@@ -207,11 +207,11 @@ class Gateway:
         self._outcomes.publish_settled(done.effects, left | done.effects.requeued)
         return done.replies
 
-    async def _park(self, known: CachedSession, head: IncomingExchange, reply: Reply) -> bytes:
+    async def _park(self, known: CachedSession, incoming: IncomingExchange, reply: Reply) -> bytes:
         """Wait for work, and return the answer: claimed slices, requests to the worker, or nothing."""
-        up, session = head.exchange, head.session
+        up, session = incoming.exchange, incoming.session
         wait = min(up.wait, self._settings.heartbeat) * self._share_of_wait(known)
-        want = want_of(head, known.session.concurrency)
+        want = want_of(incoming, known.session.concurrency)
         until = self._env.clock.monotonic() + wait / 1_000_000
         if len(self._parking_lot) >= CROWD:
             until -= until % TOGETHER
@@ -292,7 +292,9 @@ class Gateway:
             receipts = await submit(namespace, requests, origin="child", parent=parent, idempotency=call)
         except KeyReused:
             detail = f'Call "{body.call[:60]}" of this execution submitted other jobs before.'
-            raise KeyReused(detail, "Give each call a name of its own; count them.", field="call") from None
+            raise KeyReused(
+                detail, "Give each call a name of its own, for example with a number.", field="call"
+            ) from None
         return [receipt for receipt in receipts if not isinstance(receipt, HoraeError)]
 
     async def _held(self, session: UUID, parcel: UUID, item: int, attempt: int) -> None:
@@ -319,8 +321,8 @@ class Gateway:
         await self.durable_steps.stop()
 
 
-def _session_of(head: IncomingExchange) -> UUID:
-    return head.session
+def _session_of(incoming: IncomingExchange) -> UUID:
+    return incoming.session
 
 
 def room_of(up: Exchange) -> int:

@@ -81,7 +81,7 @@ def _check_outcome(outcome: Outcome) -> None:
         _check_error(outcome.error)
     size, items = outcome.hi - outcome.lo, f"It names items {outcome.lo} to {outcome.hi}"
     if size < 1:
-        raise BadInput(f"{items}: none.", "Send an `hi` above `lo`.", field="hi")
+        raise BadInput(f"{items}, which are none.", "Send an `hi` above `lo`.", field="hi")
     if outcome.results and len(outcome.results) != size:
         remedy = "Send one result per item, or none when all are null."
         raise BadInput(f"{items} with {len(outcome.results)} results.", remedy, field="results")

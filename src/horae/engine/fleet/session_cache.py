@@ -89,4 +89,4 @@ class SessionCache:
 
 
 def _unknown() -> NotFound:
-    return NotFound("There is no such session here.", "Register with POST /api/v1/sessions.")
+    return NotFound("There is no such session.", "Register with POST /api/v1/sessions.")

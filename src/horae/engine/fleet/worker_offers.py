@@ -1,4 +1,4 @@
-"""Offers: the queues and capabilities of the live workers of a namespace, read now and then."""
+"""Offers: the queues and capabilities of the live workers of a namespace, read from the store and cached."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -102,11 +102,11 @@ class Workers:
     async def fleet(self, namespace: int) -> WorkerCounts:
         """Count the workers of a namespace by status, and their slots."""
         briefs = _newest(await self._sessions(namespace))
-        there = [brief for brief in briefs if self._status(brief) != "lost"]
-        held = await self._store.read(lambda: held_by_lane(brief.id for brief in there))
+        present = [brief for brief in briefs if self._status(brief) != "lost"]
+        held = await self._store.read(lambda: held_by_lane(brief.id for brief in present))
         costs = self._costs()
-        busy = sum(used_resources(brief.concurrency, held[brief.id], costs)[SLOTS] for brief in there)
-        slots = SlotCounts(all=sum(brief.concurrency for brief in there), busy=busy)
+        busy = sum(used_resources(brief.concurrency, held[brief.id], costs)[SLOTS] for brief in present)
+        slots = SlotCounts(all=sum(brief.concurrency for brief in present), busy=busy)
         return WorkerCounts(Counter(map(self._status, briefs)), slots)
 
     async def counts(self) -> WorkerCountsByNamespace:

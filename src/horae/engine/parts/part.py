@@ -23,13 +23,13 @@ class ServerPart:
         return report
 
     async def finish(self) -> None:
-        """Finish accepted work. Services still run."""
+        """Finish accepted work, while the services still run."""
 
     async def stop(self) -> None:
-        """Stop other background work. Services have ended."""
+        """Stop other background work, after the services have ended."""
 
     async def flush(self) -> None:
         """Write data that is only in memory. Raises StoreUnavailable."""
 
     async def close(self) -> None:
-        """Release resources outside the store. The store is closed."""
+        """Release resources outside the store, after the store was closed."""

@@ -22,5 +22,8 @@ class AuditTrail(Protocol):
         ...
 
     async def fail(self, action: str, name: str, address: str, said: str) -> None:
-        """Record that a sign-in failed. Repetitions are recorded only now and then."""
+        """Record that a sign-in failed; `said` is the error that was answered.
+
+        Repetitions are recorded only now and then.
+        """
         ...

@@ -88,7 +88,7 @@ class FairAccess:
         """Count a request. Raises TooOften when the namespace sends too many while others use the server."""
         if self.contended(namespace) and (wait := self._requests.wait(namespace, 1, self._env.now())):
             self.refused += 1
-            detail = f"While others use this server, a namespace may send it {self._requests.rate} requests."
+            detail = f"While others use this server, a namespace may send requests at a rate of {self._requests.rate}."
             remedy = f"Repeat it in {wait} s, or have the setting namespace_request_rate raised."
             raise TooOften(detail, remedy, retryAfter=wait)
 
@@ -98,7 +98,8 @@ class FairAccess:
         """
         if self.contended(namespace) and (wait := self._submissions.wait(namespace, count, self._env.now())):
             self.refused += 1
-            detail = f"While others use this server, a namespace may submit {self._submissions.rate} executions."
+            rate = self._submissions.rate
+            detail = f"While others use this server, a namespace may submit executions at a rate of {rate}."
             remedy = f"Repeat it in {wait} s, or have a quota set: `horae namespaces quota --submissions-per-second`."
             raise OverQuota(detail, remedy, retryAfter=wait, quota="submissionsPerSecond")
 

@@ -33,7 +33,7 @@ from horae.store.admission import quotas
 from horae.store.contract import Store
 from horae.store.tenancy import keys
 
-CACHED = 5.0  # seconds for which a checked credential is accepted without asking the store
+CACHED = 5.0  # seconds for which a checked credential is accepted without reading the store
 RECALLED = 300.0  # seconds for which `recall` accepts a checked key while the store is unavailable
 MOST_CACHED = 10_000
 NOTED_EVERY: Micros = 60 * SECOND  # how often the last use of a key is written
@@ -268,8 +268,8 @@ class ApiKeys:
         principal = _principal(stored, csrf)
         if len(self._known) >= MOST_CACHED:
             self._known.clear()
-        asked = self._env.clock.monotonic()
-        self._known[shown] = CachedCredential(principal, stored.expires_at, asked + CACHED, asked + RECALLED)
+        checked_at = self._env.clock.monotonic()
+        self._known[shown] = CachedCredential(principal, stored.expires_at, checked_at + CACHED, checked_at + RECALLED)
         await self._note_use(stored, now)
         return principal
 

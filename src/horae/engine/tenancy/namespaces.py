@@ -28,7 +28,7 @@ from horae.store.contract import Store
 from horae.store.tenancy import namespaces as moves
 
 MOST = 10_000
-_INSTALLATION = 'That takes a credential with the permission "installation": `horae keys create NAME --role admin'
+_INSTALLATION = 'This needs a credential with the permission "installation": `horae keys create NAME --role admin'
 _INSTALLATION += " --permission installation`."
 log = structlog.get_logger("horae.engine")
 
@@ -93,11 +93,11 @@ class Namespaces:
     def _refuse(self, before: Namespace, definition: NamespaceDefinition) -> None:
         """Refuse changes at the expense of other tenants. Raises Forbidden."""
         if definition.weight != before.weight:
-            raise Forbidden("A namespace does not decide its own weight.", _INSTALLATION)
+            raise Forbidden("A namespace cannot change its own weight.", _INSTALLATION)
         for outcome, span in definition.retention.items():
             if span > max(self._retention, before.spec.retention.get(outcome, 0)):
                 most = format_duration(self._retention)
-                raise Forbidden(f"A namespace does not keep its executions for longer than {most}.", _INSTALLATION)
+                raise Forbidden(f"A namespace cannot set a retention of its own above {most}.", _INSTALLATION)
 
     async def delete(self, principal: Principal, name: str) -> None:
         """Delete a namespace with its keys. Raises NotFound, and Conflict while it has jobs, executions or workers."""

@@ -35,7 +35,7 @@ class RequestRates:
             self.refused += 1
             wait = max(1, -(-(rate.opens_at(pace) - now) // SECOND))
             remedy = f"Repeat it in {wait} s; an administrator can create a key with another `rate`."
-            detail = f"This credential may send {rate} requests to each server, and has sent more."
+            detail = f"This credential may send requests to each server at a rate of {rate}, and has exceeded it."
             raise TooOften(detail, remedy, retryAfter=wait)
         self._paces[allowed.of] = rate.after(pace, 1, now)
         if len(self._paces) > MOST:

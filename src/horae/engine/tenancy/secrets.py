@@ -141,7 +141,7 @@ class Secrets:
                 values[name] = self._open(namespace, name, found, now)
             except HoraeError as error:
                 problems[name] = str(error)
-                log.warning("a secret cannot be given", secret=name, error=str(error))
+                log.warning("a secret cannot be granted", secret=name, error=str(error))
         return GrantedSecrets(values, problems)
 
     def _open(self, namespace: int, name: str, found: dict[str, SealedSecret], now: float) -> str:

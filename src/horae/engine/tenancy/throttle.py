@@ -55,7 +55,7 @@ class Trickle:
     def __init__(self, env: Env, free: int, every: float) -> None:
         """Admit `free` guesses at once, then one every `every` seconds."""
         self._env, self._free, self._every = env, free, every
-        self._paid: dict[str, float] = {}  # by key: the time at which all its guesses are paid off
+        self._paid: dict[str, float] = {}  # by key: the time from which all `free` guesses are available again
 
     def wait(self, key: str) -> float:
         """Return the seconds until the next guess is admitted; 0 for now."""

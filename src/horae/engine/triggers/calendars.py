@@ -168,7 +168,7 @@ class Calendars:
 
 
 list_of = list  # inside the class, `list` is its method
-_UNRESOLVED = BadInput("A calendar that it refers to cannot be read.", "Read it by its name to see why.")
+_UNRESOLVED = BadInput("A calendar that it refers to cannot be read.", "Request it by its name to see why.")
 
 
 def _tried(name: str, definitions: dict[str, Times]) -> Calendar | HoraeError:

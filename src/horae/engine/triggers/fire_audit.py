@@ -44,7 +44,7 @@ class FiresAudit(View, frozen=True, kw_only=True):
         Annotated[Time, Meta(description="The ledger is complete from this instant on; earlier fires are not checked.")]
         | None
     )
-    fires: Annotated[int, Meta(description="Nominal fires that are accounted for.")]
+    fires: Annotated[int, Meta(description="Nominal fires that rows of the ledger cover.")]
     rows: int
     versions: Annotated[int, Meta(description="Versions of triggers that were checked.")]
     dispositions: Mapping[str, int]
@@ -64,9 +64,9 @@ class FireAuditor:
         self._env, self._store = env, store
 
     async def job(self, namespace: int, ref: str, since: str, until: str, trigger: str | None = None) -> FiresAudit:
-        """Audit a job's fires in [since, until), both RFC 3339; a deleted job by its id.
+        """Audit a job's fires in [since, until), both RFC 3339. A deleted job is found by its id only.
 
-        The cost grows with the rows read.
+        The cost grows with the number of ledger rows in this time.
         """
         first, end = parse_instant(since, field="from"), parse_instant(until, field="to")
         if end <= first:

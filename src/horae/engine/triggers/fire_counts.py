@@ -1,4 +1,4 @@
-"""Counts of past and coming fires by minute, hour or day, for a calendar of thousands of them.
+"""Counts of past and coming fires by minute, hour or day, for a page that shows thousands of them in a calendar.
 
 The past is counted in the ledger and the statistics. Coming fires are counted for a limited time only.
 """

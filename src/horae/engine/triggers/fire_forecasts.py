@@ -45,7 +45,7 @@ class FireForecast(Struct, frozen=True):
 
     @property
     def spans(self) -> list[tuple[Instant, int, bool]]:
-        """The begin of each span, its fires, and whether there may be more."""
+        """The start of each span, the number of its fires, and whether there may be more."""
         return [
             (low, count, self.cut is not None and self.cut < high)
             for (low, high), count in zip(pairwise(self.edges), self.counts, strict=True)

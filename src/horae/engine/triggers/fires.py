@@ -173,7 +173,7 @@ class _Listing:
         return None if calendar is None else timetable_of(timer, calendar, self._end)
 
     def _cut(self, at: Instant) -> None:
-        detail = f"More than {MOST_TIMERS} triggers are due before {format_instant(at)}: what comes after is left out."
+        detail = f"More than {MOST_TIMERS} triggers are due before {format_instant(at)}: later fires are left out."
         self.notes.append(f"{detail} Ask for a shorter window, or for one job.")
 
     async def _rows(self, read: Callable[..., Any], after: Place) -> list[Any]:

@@ -25,7 +25,7 @@ from horae.store.triggers.due import FIRST, Mark, Trouble
 from horae.store.triggers.fire import FireResult
 
 IN_FLIGHT = 2  # concurrent batches
-IN_A_ROW = 4  # batches in a row before a new scan
+IN_A_ROW = 4  # batches that one of the concurrent tasks decides before the step ends
 FEWEST = 250  # timers in a batch, even if the store is slow
 INLINE, APART = 0.05, 0.5  # seconds that a batch may take: with the store in this process, and in another one
 
@@ -64,7 +64,7 @@ class Scheduler:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._clock = clock
         self._is_inline = not store.driver.is_shared
-        self._pace = BatchSize(settings.fire_batch, INLINE if self._is_inline else APART)
+        self._batch_size = BatchSize(settings.fire_batch, INLINE if self._is_inline else APART)
         self._next: Instant | None = None  # when the next known timer is due
         self._low: Mark = FIRST  # timers that were due before this mark have been decided
         self._scan_at = 0.0  # monotonic time of the next search through all due timers
@@ -114,18 +114,18 @@ class Scheduler:
         return sum(decided for decided, _ in done), min((left for _, left in done if left is not None), default=None)
 
     async def _run_down(self, low: Mark, most: int) -> tuple[int, Mark | None]:
-        """Decide batches until one is not full, or until it is another task's turn."""
+        """Decide up to `most` batches, until one is not full."""
         decided = 0
         through: Mark | None = low
         while most and through is not None:
-            size, begun = self._pace.size, self._env.clock.monotonic()
+            size, begun = self._batch_size.size, self._env.clock.monotonic()
             done = await self._store.fire(size, self._directory.lead, through, self._directory.delays)
             self._tell(done)
             await self._pause_costly(done.troubles)
             decided, most = decided + done.timers, most - 1
             through = done.through if done.timers == size else None
             if through is not None:
-                self._pace.learn(size, self._env.clock.monotonic() - begun)
+                self._batch_size.learn(size, self._env.clock.monotonic() - begun)
         return decided, through
 
     def _tell(self, done: FireResult) -> None:

@@ -64,7 +64,7 @@ def calendar_of(rules: Rules, known: dict[str, Times]) -> Calendar:
     return open_when_all([current_calendar(name, known) for name in rules.calendars])
 
 
-def is_met_between_fires(spec: Spec) -> bool:
+def may_be_due_without_run(spec: Spec) -> bool:
     """Return whether a job has timers that are also due for fires that do not run, such as those a calendar skips."""
     definitions = (spec.schedule, *spec.triggers)
     return any(isinstance(definition, dict) and not _BETWEEN.isdisjoint(definition) for definition in definitions)

@@ -17,7 +17,7 @@ from horae.store.triggers.turns import BlockedTurn
 
 BATCH = 500  # keys read by one statement
 SHARE = 20  # checks take at most 1/20 of the time
-FORGET_EVERY = 60.0  # seconds
+FORGET_EVERY = 60.0  # seconds between deletions of turns that are over
 CANCELLED = "a newer fire of its trigger took its place"
 
 

@@ -21,13 +21,13 @@ class Callbacks:
         self._secret = b""
 
     async def prepare(self) -> None:
-        """Read the secret of all servers from the store; the first server stores a new one."""
+        """Read the secret that all servers share from the store; the first server stores a new one."""
         fresh = new_callback_secret()
         self._secret = await self._store.write(lambda: keep_secret(fresh))
 
     @property
     def secret(self) -> bytes:
-        """The secret that only the servers of this store know."""
+        """The secret from which the tokens of callbacks are derived; only the servers of this store know it."""
         return self._secret
 
     async def receive(self, token: str, body: Raw) -> SignalView:

@@ -98,7 +98,7 @@ async def _coarse(
         return [closed(gate, message, remedy, **details)]
     if rate is not None and not rate.room(pace, case.now):
         until = rate.opens_at(pace)
-        message = f"Executions of {subject} start at a rate of {rate}; the next may at {format_instant(until)}."
+        message = f"Executions of {subject} start at a rate of {rate}; the next may start at {format_instant(until)}."
         return [closed(gate, message, until=until, rate=str(rate), **details)]
     return []
 

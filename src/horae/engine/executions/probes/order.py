@@ -85,5 +85,5 @@ async def reserved(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     if any(reserved_lanes.get(session.id, case.place.lane) == case.place.lane for session in fitting):
         return []
     workers = [session.worker for session in fitting][:MOST_NAMED]
-    message = "Each worker that fits keeps its room for executions that need much of it and were passed over."
+    message = "Each worker that fits is reserved for larger executions, which were passed over for too long."
     return [closed("reserved", message, workers=workers)]

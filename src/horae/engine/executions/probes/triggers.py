@@ -85,7 +85,7 @@ async def calendar(sources: Sources, case: Case) -> list[Blocker]:
         if found is None or found.is_open(case.now):
             continue
         opens = found.next_open(case.now)
-        when = "opens no more" if opens is None else f"opens at {format_instant(opens)}"
+        when = "does not open again" if opens is None else f"opens at {format_instant(opens)}"
         outside = {"skip": "are skipped", "postpone": "are postponed", "advance": "were advanced"}
         message = (
             f'The calendar "{found.name}" of the trigger "{name}" is closed and {when};'
