@@ -28,7 +28,7 @@ async def limit(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     return [
         closed(
             "limit",
-            f"At most {many} of {described} may be queued or running at once; these are {named}.",
+            f"At most {many} of {described} may be queued or running at once; the limit is used up by {named}.",
             _remedy(holders),
             key=value_in(key),
             concurrency=allowed.concurrency,
