@@ -180,8 +180,8 @@ class ExecutionsResource(Resource):
     async def counts(self) -> ApiDocument:
         """Count executions by status.
 
-        Executions that have not ended are counted exactly. Ended ones are counted by statistics: counts of other
-        servers are at most five seconds behind, and up to two minutes after a server was killed.
+        Executions that have not ended are counted exactly. Ended ones are counted from statistics, which may miss
+        the last five seconds of other servers, or up to two minutes after a server was killed.
         """
         return ApiDocument.of(await self._caller.get(path_of("executions", "counts")))
 
@@ -223,7 +223,7 @@ class ExecutionsResource(Resource):
     async def artifacts(
         self, execution_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> ResultPage[ArtifactInfo]:
-        """List the files that an execution left behind, by name."""
+        """List the files that an execution left behind, in the order of their names."""
         query = {"limit": limit, "cursor": cursor}
         return page_of(ArtifactInfo, await self._caller.get(path_of("executions", execution_id, "artifacts"), query))
 

@@ -181,7 +181,7 @@ class JobsResource(Resource):
     async def days(
         self, ref: str, *, since: str | None = None, until: str | None = None, timezone: str | None = None
     ) -> ApiDocument:
-        """Read outcomes of a job's executions by day, and numbers of future fires; by default a year back, two weeks
+        """Read outcomes of a job's executions and numbers of future fires by day, by default a year back and 14 days
         ahead.
 
         Days that are more than 100 days ago are days of UTC instead of the time zone.

@@ -25,7 +25,7 @@ EXAMPLES = (
 @click.option(
     "--to",
     metavar="FILE",
-    help="The file to write; - writes to stdout. Default: a file of the same name, in this folder.",
+    help="The file to write, or - for stdout; by default a file with the artifact's name in the current folder.",
 )
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @remote
@@ -60,7 +60,7 @@ async def artifacts(api: Api, execution: str, name: str | None, to: str | None, 
 
 
 async def _write_out(pieces: AsyncIterable[bytes]) -> None:
-    """Write a file's content to stdout unchanged; on a terminal, as text with its control characters made visible."""
+    """Write the content of a file to stdout unchanged, but on a terminal as text with visible control characters."""
     if sys.stdout.isatty():
         decoder = getincrementaldecoder("utf-8")("replace")
         async for piece in pieces:

@@ -1,4 +1,4 @@
-"""Artifacts as JSON."""
+"""Artifacts as the API shows them."""
 
 from uuid import UUID
 

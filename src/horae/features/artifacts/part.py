@@ -1,4 +1,4 @@
-"""Artifacts in a server."""
+"""The part of a server that stores artifacts."""
 
 from collections.abc import AsyncIterable, Collection, Sequence
 
@@ -12,7 +12,7 @@ from horae.model.executions.output.artifact import Artifact
 
 
 class ArtifactsPart(ArtifactStoragePart):
-    """The part that stores files of executions, and deletes them after their retention."""
+    """The part that stores files of executions, and deletes them after their executions."""
 
     def __init__(self, node: ServerNode) -> None:
         place, most = open_storage(node.settings.artifacts), node.settings.artifact_limit

@@ -23,7 +23,7 @@ from horae.server.streaming.download import StreamedFile
 
 
 class HeldItem(Query, frozen=True, kw_only=True):
-    """A running item, with the attempt at which its session holds it."""
+    """A running item of a parcel, and the attempt at which the session holds it."""
 
     parcel: UUID
     item: Annotated[int, Meta(ge=0, le=1023)]
@@ -36,7 +36,7 @@ class ArtifactList(Paged, frozen=True, kw_only=True):
     limit: Limit = 1000
 
 
-_SCRIPTS = ("javascript", "ecmascript", "jscript", "livescript")  # names of scripts in media types
+_SCRIPTS = ("javascript", "ecmascript", "jscript", "livescript")  # words in media types of scripts
 
 
 @put(
@@ -45,7 +45,7 @@ _SCRIPTS = ("javascript", "ecmascript", "jscript", "livescript")  # names of scr
     headers={"Content-Type": "The artifact's own media type."},
 )  # fmt: skip
 async def upload(call: ApiCall, query: HeldItem) -> Response:
-    """Store a file of a running item under its name, in place of an earlier one; the body is its content."""
+    """Store a file of a running item under its name, replacing an earlier one; the body is the content."""
     upload = ArtifactUpload(
         session=call.id(), parcel=query.parcel, item=query.item, attempt=query.attempt, name=call.path("file"),
         type=call.header(b"content-type") or DEFAULT_TYPE,
@@ -59,7 +59,7 @@ async def upload(call: ApiCall, query: HeldItem) -> Response:
     access=VIEW, scope=by_execution, refuses=(NotFound, Gone),
 )  # fmt: skip
 async def list_artifacts(call: ApiCall, query: ArtifactList) -> Response:
-    """List the files that an execution left behind, by name."""
+    """List the files that an execution left behind, in the order of their names."""
     execution, limit = call.id(), query.limit
     found = await call.node.part(ArtifactsPart).artifacts.list(call.namespace, execution, query.cursor or "", limit + 1)
     items = [show_artifact(execution, artifact) for artifact in found[:limit]]
@@ -77,18 +77,18 @@ async def read(call: ApiCall) -> Response:
 
 
 def _kind(media_type: str) -> bytes:
-    """Return the artifact's media type, or plain text for a script.
+    """Return the artifact's media type, or that of plain text for a script.
 
-    The UI's policy allows scripts from this server, but scripts that a job wrote must not run.
+    The content security policy of the UI allows scripts from this server, but a script that a job wrote must not run.
     """
     is_script = any(word in media_type.lower() for word in _SCRIPTS)
     return b"text/plain; charset=utf-8" if is_script else media_type.encode()
 
 
 def _headers(artifact: Artifact) -> tuple[Header, ...]:
-    """Return headers by which browsers save the file instead of showing it.
+    """Return headers that make browsers save the file instead of showing it.
 
-    Otherwise a page that a job wrote could act with the permissions of the user who opens it.
+    Otherwise an HTML page that a job wrote could act with the permissions of the user who opens it.
     """
     name = quote(artifact.name.rpartition("/")[2], safe="")
     return (

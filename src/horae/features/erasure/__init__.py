@@ -1,10 +1,10 @@
-"""Erasure: remove the data of one execution or person from store, files and archive."""
+"""Erasure: remove the data of executions, persons or namespaces from the store, the files and the archive."""
 
 from horae.feature import Command, Feature, Routes
 
 FEATURE = Feature(
     name="erasure",
-    about="Remove the data of one execution, person or namespace.",
+    about="Remove the data of executions, persons or namespaces.",
     uses=("archive",),
     part="horae.features.erasure.part:ErasurePart",
     routes=(

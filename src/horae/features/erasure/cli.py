@@ -1,4 +1,4 @@
-"""`horae executions erase`: erasure of personal data of executions; the fact that they ran stays."""
+"""`horae executions erase`: erase the personal data of executions; the record that they ran stays."""
 
 from typing import Any
 
@@ -21,9 +21,9 @@ from horae.features.erasure.model import SELECTION
 async def erase(api: Api, yes: bool, **options: Any) -> None:
     """Erase personal data from executions that have ended.
 
-    Params, results, errors, logs, files, tags and keys are erased, also those of executions that these submitted; when
-    and how they ran and ended stays. The audit log stores a receipt. Exit 1 lists the executions left out, with the
-    reasons.
+    Params, results, errors, logs, files, tags and keys are erased, also those of executions that the erased executions
+    submitted. The times and final states of all these executions stay. The audit log stores a receipt. The exit code is
+    1 if some executions were not erased; these are listed with the reason.
     """
     if not yes:
         confirm("Erased data cannot be restored. Continue?")

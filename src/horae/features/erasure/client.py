@@ -12,11 +12,11 @@ class ErasuresResource(Resource):
     """Erases the params, results, logs and files of executions."""
 
     async def create(self, **which: Unpack[ErasureOptions]) -> ApiDocument:
-        """Erase all selected executions, part by part; return the numbers of checked and erased executions, and those
-        that were left.
+        """Erase all selected executions, by one request after another.
 
-        Executions in `live` have not ended yet. The params of those in `unread` are sealed with a key that the server
-        does not have. Archive files in `unreadFiles` are damaged or gone.
+        Return the numbers of checked and erased executions, and lists of what was not erased. Executions in `live` have
+        not ended yet. The params of executions in `unread` are encrypted with a key that the server does not have.
+        Archive files in `unreadFiles` are damaged or missing.
         """
         where = given(**which)
         looked_at, erased, cursor = 0, 0, None

@@ -1,4 +1,4 @@
-"""Erasures: the selection of executions, and the result."""
+"""Erasures: the selection of executions or a namespace, and the results."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -20,25 +20,25 @@ class ErasureSelection(Struct, frozen=True, kw_only=True):
     """A selection of executions to erase: all given conditions must hold."""
 
     job: Annotated[str | None, Field(Text(256), "Only executions of this job.", metavar="JOB")] = None
-    tag: Annotated[str | None, Field(Text(256), 'Those with this tag: "name" or "name=value".')] = None
-    key: Annotated[str | None, Field(Text(256), "Those that were submitted with this key.", metavar="KEY")] = None
+    tag: Annotated[str | None, Field(Text(256), 'Only executions with this tag: "name" or "name=value".')] = None
+    key: Annotated[str | None, Field(Text(256), "Only executions submitted with this key.", metavar="KEY")] = None
     params: Annotated[
         dict[str, Any] | None,
-        Field(_PARAMS, "Those that were given these params.", flag="param", metavar="NAME=VALUE"),
+        Field(_PARAMS, "Only executions submitted with these params.", flag="param", metavar="NAME=VALUE"),
     ] = None
 
     def check(self) -> None:
-        """Refuse a selection of all executions."""
+        """Refuse a selection without a tag, a key or params, because it would not be limited to a person's data."""
         if self.tag is None and self.key is None and not self.params:
             remedy = 'Name a tag, a key or params, as {"params": {"customer": "c-17"}}.'
-            raise BadInput("Nothing says whose data it is.", remedy, field="where")
+            raise BadInput("The selection has no tag, key or params.", remedy, field="where")
 
     def matches_key(self, extra: Extra) -> bool:
-        """Return whether an execution of the selected job and tag has the selected key."""
+        """Return whether an execution has the selected key, or no key is selected."""
         return self.key is None or extra.key == self.key
 
     def matches_params(self, params: bytes) -> bool:
-        """Return whether an execution with these params is selected."""
+        """Return whether these params have all selected params."""
         given = msgspec.json.decode(params)
         return isinstance(given, dict) and all(given.get(name) == value for name, value in (self.params or {}).items())
 
@@ -49,9 +49,9 @@ SELECTION = Table(ErasureSelection, "An erasure")
 class ErasureView(View, frozen=True, kw_only=True):
     """The result of one part of an erasure.
 
-    Executions in `live` have not ended: cancel them or wait, and erase again. The params of those in `unread` are
-    sealed with a key that this server does not have, so it is unknown whether they are selected. Archive files in
-    `unreadFiles` are damaged or gone.
+    Executions in `live` have not ended: cancel them or wait, and then erase again. It is unknown whether the executions
+    in `unread` are selected, because their params are encrypted with a key that this server does not have. Archive
+    files in `unreadFiles` are damaged or missing.
     """
 
     looked_at: int
@@ -72,9 +72,9 @@ class EraseNamespace(Struct, frozen=True, kw_only=True):
 
 
 class NamespaceErasureView(View, frozen=True, kw_only=True):
-    """The result of one part of the erasure of a namespace; repeat the request until `done`.
+    """The result of one part of the erasure of a namespace; repeat the request until `done` is true.
 
-    `live` counts executions that were cancelled and have not ended yet. `records` counts keys, ended backfills,
+    `live` counts executions that were cancelled but have not ended yet. `records` counts keys, ended backfills,
     replays, sessions and holds, and stored answers.
     """
 

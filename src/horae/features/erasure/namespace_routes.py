@@ -1,4 +1,4 @@
-"""Erasure of namespaces: all data of a namespace, part by part."""
+"""The route by which all data of a namespace is erased, part by part."""
 
 from typing import Annotated
 
@@ -20,15 +20,21 @@ from horae.server.scopes import closed
 class NamespaceErasure(RequestBody, frozen=True, kw_only=True):
     """A request to erase a namespace."""
 
-    confirm: Annotated[str, Meta(max_length=128, description="The name of the namespace once more.")]
-    cancel: Annotated[bool, Meta(description="Cancel what has not ended, instead of refusing.")] = False
+    confirm: Annotated[str, Meta(max_length=128, description="The name of the namespace again, as a confirmation.")]
+    cancel: Annotated[
+        bool, Meta(description="Whether to cancel executions that have not ended; else they make the request fail.")
+    ] = False
     definitions: Annotated[
-        bool, Meta(description="Also jobs, keys, people and all else that is defined, and the namespace itself.")
+        bool,
+        Meta(description="Whether to erase jobs, keys, users and other definitions too, and end the namespace."),
     ] = False
     before: (
         Annotated[
             str,
-            Meta(max_length=80, description="`before` of the first part: what came later is not meant; now otherwise."),
+            Meta(
+                max_length=80,
+                description="`before` of the first part's answer: only older data is erased. Now by default.",
+            ),
         ]
         | None
     ) = None
@@ -39,11 +45,11 @@ class NamespaceErasure(RequestBody, frozen=True, kw_only=True):
     access=ADMIN, scope=closed, audit=CHANGES, repeats="by itself", refuses=(NotFound, Conflict, Forbidden),
 )  # fmt: skip
 async def erase(call: ApiCall, body: NamespaceErasure) -> Response:
-    """Erase all data of a namespace, for some seconds; repeat it, with the same `before`, until `done`.
+    """Erase a part of a namespace's data, for some seconds; repeat the request with the same `before` until `done`.
 
-    Executions are deleted with their params, results, errors, logs, files, steps and signals, and dead letters; so are
-    events, keys, stored answers, ended backfills, replays and sessions. Definitions are deleted on request only. Daily
-    counts stay, and so does the audit log, which gets a receipt of each part.
+    Executions are deleted with their params, results, errors, logs, files, steps and signals, and dead letters. Events,
+    keys, stored answers, ended backfills, replays and sessions are deleted, too. Definitions are deleted only on
+    request. Daily counts stay, and so does the audit log, which gets a receipt of each part.
     """
     before = None if body.before is None else parse_instant(body.before, field="before")
     request = EraseNamespace(confirm=body.confirm, cancel=body.cancel, definitions=body.definitions, before=before)

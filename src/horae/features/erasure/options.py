@@ -10,8 +10,8 @@ class ErasureOptions(TypedDict, total=False):
     job: str | None
     """Only executions of this job."""
     tag: str | None
-    """Those with this tag: "name" or "name=value"."""
+    """Only executions with this tag: "name" or "name=value"."""
     key: str | None
-    """Those that were submitted with this key."""
+    """Only executions submitted with this key."""
     params: Mapping[str, Any] | None
-    """Those that were given these params."""
+    """Only executions submitted with these params."""

@@ -10,7 +10,7 @@ from horae.features.erasure.engine.namespaces import NamespaceErasures
 
 
 class ErasurePart(ServerPart):
-    """Erases the data of executions and of whole namespaces, also in an archive that is switched off."""
+    """Erases the data of executions and of whole namespaces, also in the archive if that feature is switched off."""
 
     def __init__(self, node: ServerNode) -> None:
         env, store, tenancy = node.env, node.store, node.tenancy

@@ -1,4 +1,4 @@
-"""Erasures of personal data; the records of executions stay."""
+"""The route by which personal data is erased; the records of executions stay."""
 
 import hashlib
 from typing import TYPE_CHECKING, Annotated
@@ -23,7 +23,7 @@ else:
     ErasureWhere = decoded(
         SELECTION.rows,
         "ErasureWhere",
-        "A selection of executions: all given conditions must hold; a tag, a key or params are required.",
+        "A selection of executions. All given conditions must hold; a tag, a key or params are required.",
         RequestBody,
     )
 
@@ -32,8 +32,8 @@ class ErasureBody(RequestBody, frozen=True, kw_only=True):
     """A request to erase a selection of executions, part by part."""
 
     where: ErasureWhere
-    cursor: Annotated[str, Meta(max_length=512, description="`nextCursor` of the part before.")] | None = None
-    limit: Annotated[int, Meta(ge=1, le=1000, description="Executions that are looked at in this part.")] = 500
+    cursor: Annotated[str, Meta(max_length=512, description="`nextCursor` of the previous part.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000, description="The number of executions to check in this part.")] = 500
 
 
 @post(
@@ -43,14 +43,14 @@ class ErasureBody(RequestBody, frozen=True, kw_only=True):
 async def erase(call: ApiCall, body: ErasureBody) -> Response:
     """Erase params, results, errors, logs, files, tags and keys of executions that have ended, newest first.
 
-    The records stay, with times and final states. Executions that these submitted are erased with them. Repeat the
-    request with `nextCursor` until there is none; executions that are already erased are no longer found. The audit log
-    gets a receipt of each part.
+    The records of the executions stay, with times and final states. Executions that they submitted are erased, too.
+    Repeat the request with `nextCursor` until the answer has none. Executions that are already erased no longer match
+    the selection. The audit log gets a receipt of each part.
     """
     where = body.where
     selection = ErasureSelection(**{name: getattr(where, name) for name in SELECTION.names})
     done = await call.node.part(ErasurePart).erasures.erase(call.namespace, selection, body.cursor, body.limit)
-    # The receipt does not name the person, but proves the erasure by a fingerprint of the selection.
+    # The receipt must not have data of the person. Its digest of the selection proves what was erased.
     digest = hashlib.sha256(msgspec.json.encode(where)).hexdigest()
     receipt = {"erased": done.erased, "lookedAt": done.looked_at, "live": len(done.live), "where": f"sha256:{digest}"}
     detail = msgspec.json.encode(receipt).decode()

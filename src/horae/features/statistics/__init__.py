@@ -1,4 +1,4 @@
-"""Statistics: outcomes of executions, added up by minute, hour and day."""
+"""Statistics: numbers and durations of executions by outcome, added up by minute, hour and day."""
 
 from horae.feature import Command, Feature, Routes
 
@@ -18,7 +18,7 @@ FEATURE = Feature(
         Command(
             "overview",
             "horae.features.statistics.cli.overview:overview",
-            "Show present and recent work of a namespace.",
+            "Show current and recent executions of a namespace.",
             section="Operate",
             after="sign-in",
         ),

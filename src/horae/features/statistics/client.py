@@ -8,7 +8,7 @@ from horae.client.views import ApiDocument
 
 
 class OverviewInfo(ApiDocument, frozen=True, kw_only=True):
-    """The overview of a namespace; the series and the timeline are in `raw`."""
+    """The overview of a namespace; `raw` has the whole answer, also the series and the timeline."""
 
     counts: dict[str, int]
     ended: dict[str, int]
@@ -18,5 +18,5 @@ class OverviewInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 def window(since: datetime | str | None, until: datetime | str | None) -> dict[str, Any]:
-    """Return a window in the form of a query."""
+    """Return the query parameters of a window of time."""
     return {"from": since and instant(since), "to": until and instant(until)}

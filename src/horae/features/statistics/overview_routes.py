@@ -13,5 +13,5 @@ from horae.server.scopes import closed
 
 @get(f"{API}/overview", "overview.get", OverviewView, access=VIEW, scope=closed, refuses=(BadInput,))
 async def overview(call: ApiCall, query: TimeWindow) -> Response:
-    """Read the present state of a namespace, and outcomes in the last hour or another window of the last 31 days."""
+    """Read the current state of a namespace, and outcomes in the last hour or another window of the last 31 days."""
     return ok(await call.node.part(StatisticsPart).overview.show(call.namespace, query.since, query.until))

@@ -17,7 +17,7 @@ from horae.server.scopes import by_job, closed
 
 
 class DaysQuery(Query, frozen=True, kw_only=True):
-    """The wanted days, at most 400, and their time zone."""
+    """The days to read, at most 400, and their time zone."""
 
     since: Annotated[Text, Meta(description="The first day, as 2026-11-15, or the day of an instant.")] | None = field(
         default=None, name="from"
@@ -41,7 +41,7 @@ async def statistics(call: ApiCall, query: TimeWindow) -> Response:
 
 @get(f"{JOB}/days", "jobs.days", DaysView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
 async def days(call: ApiCall, query: DaysQuery) -> Response:
-    """Read outcomes of a job's executions by day, and numbers of future fires; by default a year back, two weeks ahead.
+    """Read outcomes of a job's executions and numbers of future fires by day, by default a year back and 14 days ahead.
 
     Days that are more than 100 days ago are days of UTC instead of the time zone.
     """
@@ -55,8 +55,8 @@ async def days(call: ApiCall, query: DaysQuery) -> Response:
 async def counts(call: ApiCall) -> Response:
     """Count executions by status.
 
-    Executions that have not ended are counted exactly. Ended ones are counted by statistics: counts of other servers
-    are at most five seconds behind, and up to two minutes after a server was killed.
+    Executions that have not ended are counted exactly. Ended ones are counted from statistics, which may miss the last
+    five seconds of other servers, or up to two minutes after a server was killed.
     """
     await call.node.part(StatisticsPart).statistics.step()
     return ok(await call.node.part(StatisticsPart).job_statistics.counts(call.namespace))

@@ -1,1 +1,1 @@
-"""Artifacts: files of executions, in a folder or an object store."""
+"""Artifacts: files that executions leave behind, stored in a folder or an object store."""

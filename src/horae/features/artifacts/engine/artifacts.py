@@ -22,12 +22,12 @@ from horae.store.contract import Store
 from horae.store.executions.durable.steps import is_held
 
 log = structlog.get_logger("horae.artifacts")
-MOST_PLAIN = 100  # characters of a name that are part of its location
+MOST_PLAIN = 100  # the most characters of an artifact's name that its location ends with
 _ODD = re.compile(r"[^A-Za-z0-9._-]|^\.")
 
 
 class Artifacts:
-    """The artifacts of executions; uploads are fenced by session and attempt."""
+    """The artifacts of executions. Only the session that holds an execution may upload, and only for this attempt."""
 
     def __init__(
         self, env: Env, store: Store, sessions: SessionCache, executions: Executions, place: FileStorage, limit: int
@@ -36,7 +36,10 @@ class Artifacts:
         self.place, self._limit = place, limit
 
     async def put(self, namespace: int, upload: ArtifactUpload, pieces: AsyncIterable[bytes]) -> Artifact:
-        """Store content under its name in place of earlier content; it is durable and listed when this returns."""
+        """Store the content of an upload under its name, replacing earlier content with this name.
+
+        When this returns, the content is durable and the artifact is listed.
+        """
         check_name(upload.name)
         check_type(upload.type)
         await self._sessions.get(namespace, upload.session)
@@ -53,7 +56,7 @@ class Artifacts:
             if content.broken is not None:
                 raise content.broken from None
             log.error("an artifact cannot be stored", place=self.place.url, error=str(error))
-            raise Busy("The storage of artifacts cannot be written to.", "See the server's log.") from None
+            raise Busy("The server cannot write to the storage of artifacts.", "See the server's log.") from None
         artifact = Artifact(
             name=upload.name, attempt=upload.attempt, size=content.size, type=upload.type,
             sha256=content.hash.hexdigest(), location=location, at=self._env.now(),
@@ -74,7 +77,7 @@ class Artifacts:
     async def list(
         self, namespace: int, execution: str | UUID, after: str = "", limit: int = MOST_ARTIFACTS
     ) -> list[Artifact]:
-        """Return the artifacts of an execution, by name."""
+        """Return up to `limit` artifacts of an execution after a name, in the order of their names."""
         resolved = (await self._executions.find(namespace, execution)).execution.id
         return await self._store.read(
             lambda: artifacts.artifacts_of(parcel_of(resolved), index_of(resolved), after, limit)
@@ -95,7 +98,7 @@ class Artifacts:
         try:
             first = await anext(pieces, b"")
         except FileNotFoundError:
-            remedy = "Several servers need one storage of artifacts that all of them can reach."
+            remedy = "If there are several servers, all of them must be able to reach the same storage of artifacts."
             raise Gone(f"The content of {artifact.name!r} is not at {self.place.url}.", remedy) from None
 
         async def whole() -> AsyncIterator[bytes]:
@@ -106,20 +109,27 @@ class Artifacts:
         return whole()
 
     def _location(self, namespace: int, upload: ArtifactUpload) -> str:
-        """Return a path that no other upload has, with the characters of the name that every storage allows."""
+        """Return a path that no other upload has.
+
+        It ends with the artifact's name, in which characters that not every storage allows are replaced.
+        """
         execution = execution_id(upload.parcel, upload.item)
         plain = _ODD.sub("_", upload.name.rpartition("/")[2])[-MOST_PLAIN:]
         return f"{namespace}/{execution}/{self._env.new_id()}/{plain}"
 
 
 class _Content:
-    """The pieces of an upload, counted and bounded; content of up to `copied` bytes is also kept in memory."""
+    """The pieces of an upload. Their size is counted and limited to `limit` bytes.
+
+    A copy of the content stays in memory if it has at most `copied` bytes.
+    """
 
     def __init__(self, pieces: AsyncIterable[bytes], limit: int, copied: int) -> None:
         self._pieces, self._limit, self._copied = pieces, limit, copied
         self._copy: list[bytes] = []
         self.size, self.hash = 0, hashlib.sha256()
-        self.broken: Exception | None = None  # the error of the upload; storages wrap it in errors of their own
+        # The error that ended the upload. It is stored here because storages wrap it in errors of their own.
+        self.broken: Exception | None = None
 
     @property
     def copy(self) -> bytes | None:

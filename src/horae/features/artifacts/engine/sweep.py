@@ -1,4 +1,4 @@
-"""Deletion of contents to which no artifact refers any more."""
+"""Deletion of artifacts of deleted executions, and of contents to which no artifact refers."""
 
 from uuid import UUID
 
@@ -11,11 +11,11 @@ from horae.features.artifacts.store import artifacts
 from horae.store.contract import Store
 from horae.store.executions.reads import housekeeping
 
-LOOK = 60.0
-PACE = 1.0  # between batches of checked artifacts
-TERM = 300 * SECOND
-BATCH = 200
-LONGEST_UPLOAD = 6 * 3600 * SECOND  # longer than any upload takes
+LOOK = 60.0  # seconds between two rounds over all artifacts
+PACE = 1.0  # seconds between two batches of a round
+TERM = 300 * SECOND  # the duration of the lease by which only one server does this
+BATCH = 200  # artifacts or contents
+LONGEST_UPLOAD = 6 * 3600 * SECOND  # longer than any upload takes, so that no content is deleted during its upload
 log = structlog.get_logger("horae.artifacts")
 
 
@@ -30,7 +30,7 @@ class ArtifactSweeper:
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """Check one batch, if this server has the duty."""
+        """Check a batch of artifacts and delete a batch of contents, if this server has the duty."""
         now = self._env.now()
         if not await self._store.write(lambda: housekeeping.take_duty("artifacts", self._node, now, now + TERM)):
             return LOOK
@@ -46,7 +46,7 @@ class ArtifactSweeper:
     async def _remove(self, location: str) -> bool:
         try:
             await self._place.remove(location)
-        except Exception as error:  # storages raise errors of any type; the next round tries again
+        except Exception as error:  # storages raise errors of any type; a later step tries again
             log.warning("an artifact cannot be removed", place=self._place.url, location=location, error=str(error))
             return False
         return True

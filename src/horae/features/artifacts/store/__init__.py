@@ -1,1 +1,1 @@
-"""The tables and scripts of artifacts."""
+"""The tables of artifacts, and the scripts that read and change them."""

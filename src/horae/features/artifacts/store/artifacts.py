@@ -1,7 +1,8 @@
 """Artifacts: the names of files that executions leave behind, and the locations of their contents.
 
-The location of a content is stored as litter before the upload begins. So whatever happens to the upload, the content
-either belongs to an artifact or is deleted later.
+Before an upload begins, the location of its content is recorded in the table `litter`, which lists the contents to
+delete. This record is removed when an artifact refers to the content. So the content of a failed upload is deleted
+later.
 """
 
 from collections.abc import Sequence
@@ -40,7 +41,7 @@ NO_COPY = Statement("no_copy", "DELETE FROM blobs WHERE parcel = $1 AND item = $
 NOT_LITTER = Statement("not_litter", "DELETE FROM litter WHERE location = $1")
 LITTER = Statement("litter", "SELECT location FROM litter WHERE at <= $1 ORDER BY at LIMIT $2")
 CLEARED = Statement("cleared", "DELETE FROM litter USING given WHERE litter.location = given.location")
-# A page of artifacts in the order of their parcels, which is the order of time.
+# A page of artifacts in the order of their parcels, and for each whether its parcel still exists.
 SOME = Statement(
     "some_artifacts",
     "SELECT a.parcel, a.item, a.name, a.location, EXISTS (SELECT 1 FROM parcels p WHERE p.id = a.parcel)"
@@ -57,23 +58,23 @@ _NAMED: tuple[tuple[str, ColumnType], ...] = (("parcel", "uuid"), ("item", "int"
 Place = tuple[UUID, int, str]
 START: Place = (UUID(int=0), -1, "")
 HOLDINGS = Holdings(
-    kept={"artifacts": "with their executions", "litter": "where files lie until they are cleared away"}
+    kept={"artifacts": "deleted after their executions", "litter": "locations of contents that will be deleted"}
 )
 
 
 def record_location(location: str, now: Instant) -> Script[None]:
-    """Record a location as litter, until an artifact refers to it."""
+    """Record a location in `litter`, so that its content is deleted if no artifact refers to it later."""
     yield Insert("litter", _LITTER, [(location, now)])
 
 
 def keep(
     session: UUID, parcel: UUID, item: int, artifact: Artifact, now: Instant, content: bytes | None = None
 ) -> Script[bool | None]:
-    """Store an artifact in place of an earlier one of the same name; its old content becomes litter.
+    """Store an artifact. An earlier one with the same name is replaced, and the location of its content becomes litter.
 
-    Return None when the session does not hold the item, and False when the execution has too many artifacts; then
-    nothing is stored. For a step, the `content` of a result is copied to the store, because expressions of its workflow
-    refer to it inside a transaction.
+    Nothing is stored, and None is returned, if the session does not hold the item, or False if the execution has too
+    many artifacts. If the execution is a step of a workflow and the artifact is its result, `content` is also stored in
+    the database, because expressions of the workflow read the result inside a transaction.
     """
     yield from lock_sessions([session])
     if not (yield from is_held(session, parcel, item, artifact.attempt)):
@@ -93,7 +94,7 @@ def keep(
 
 
 def _copy(parcel: UUID, item: int, content: bytes | None) -> Script[None]:
-    """Copy the result of a step, or delete the copy of an earlier attempt's result."""
+    """If the execution is a step, store a copy of its result, or delete the copy of an earlier attempt's result."""
     rows = yield Fetch(FLAGS, (parcel, item))
     if not rows or not rows[0][0] & CHILD:
         return
@@ -109,7 +110,7 @@ def artifacts_of(parcel: UUID, item: int, after: str, limit: int) -> Script[list
 
 
 def artifact_of(parcel: UUID, item: int, name: str) -> Script[Artifact | None]:
-    """Return the artifact of a name, or None."""
+    """Return the artifact with a name, or None."""
     rows = yield Fetch(ONE, (parcel, item, name))
     return _artifact(rows[0]) if rows else None
 
@@ -121,19 +122,19 @@ def _artifact(row: Row) -> Artifact:
 
 
 def litter(before: Instant, limit: int) -> Script[list[str]]:
-    """Return locations that have been litter since before an instant."""
+    """Return up to `limit` locations of contents to delete that were recorded before an instant."""
     return [row[0] for row in (yield Fetch(LITTER, (before, limit)))]
 
 
 def cleared(locations: Sequence[str]) -> Script[None]:
-    """Forget locations whose contents were deleted."""
+    """Delete the records of locations whose contents were deleted."""
     yield ForEach(CLEARED, _LITTER[:1], [(location,) for location in locations])
 
 
 def forget(after: Place, limit: int, now: Instant) -> Script[Place]:
-    """Check a page of artifacts: delete those of deleted executions, whose contents become litter.
+    """Check a page of artifacts, and delete those of deleted executions; their locations become litter.
 
-    Return the place to go on from, which is the start after the last page.
+    Return the place from which the next call continues; after the last page this is `START` again.
     """
     rows = yield Fetch(SOME, (*after, limit))
     gone = [row for row in rows if not row[4]]

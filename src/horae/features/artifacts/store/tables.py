@@ -1,4 +1,4 @@
-"""Tables of artifacts, and of locations of contents to which no artifact refers."""
+"""Tables of artifacts, and of the locations of contents to delete."""
 
 from sqlalchemy import Index
 
@@ -17,12 +17,13 @@ artifacts = table(
     col("at", BIG),
 )
 
-# Contents to which no artifact refers: of uploads under way, of replaced artifacts, or of deleted executions.
+# Locations of contents to which no artifact refers. These belong to uploads under way, replaced artifacts, deleted
+# executions, or files of the archive that are being written.
 litter = table(
     "litter",
     key("location", TEXT),
     col("at", BIG),
-    opt("archive", INT),  # the namespace that may archive a file there; NULL once the file is spoilt
+    opt("archive", INT),  # the namespace that may enter the file into its archive; NULL if the file must not be entered
     Index("litter_at", "at"),
     partial("litter_archive", "archive", where="archive IS NOT NULL"),
 )

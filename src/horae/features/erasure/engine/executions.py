@@ -1,7 +1,7 @@
-"""Erasure of personal data: params, results, logs and files of executions, including the executions that they
-submitted.
+"""Erasure of personal data: params, results, logs and files of executions, and of the executions that they submitted.
 
-It goes part by part, newest first, so that no part takes long. Each finished part is in the audit log.
+Each request erases one part, beginning with the newest executions, so that no request takes long. The audit log gets a
+receipt of each part.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ from horae.store.executions.reads import execution_lists as lists
 from horae.store.executions.reads.execution_lists import END, ExecutionFilter
 from horae.store.executions.reads.execution_reads import FoundExecution
 
-MAX_LISTED = 100  # executions listed as not erased
-CHILDREN = 500  # children read at once
+MAX_LISTED = 100  # the most executions that an answer lists for one reason as not erased
+CHILDREN = 500  # submitted executions (children) in a page
 
 
 class Erasures:
@@ -38,7 +38,10 @@ class Erasures:
         self._store, self._executions, self._seals, self._archive = store, executions, seals, archive
 
     async def erase(self, namespace: int, selection: ErasureSelection, cursor: str | None, limit: int) -> ErasureView:
-        """Check up to `limit` executions and erase the selected ones. Raises BadInput and NotFound."""
+        """Check up to `limit` executions, from the cursor on, and erase the selected ones.
+
+        The last part also erases archived executions. Raises BadInput and NotFound.
+        """
         selection.check()
         job = None if selection.job is None else (await find_job(self._store, namespace, selection.job)).job.id
         wanted = ExecutionFilter(job=job, tag=tag_ref(selection.tag))
@@ -62,7 +65,7 @@ class Erasures:
             archived = await self._archive.erase(namespace, in_files, files)
         below, left = await self._below(namespace, erased, archived, files)
         gone = erased | archived | below
-        # Some moved to the archive before they could be erased.
+        # Executions that moved to the archive meanwhile were not erased in the store, but in the archive.
         live = [one for one in (*live, *left) if one not in gone]
         return ErasureView(
             looked_at=len(found), erased=len(gone), live=live[:MAX_LISTED],
@@ -71,7 +74,7 @@ class Erasures:
         )  # fmt: skip
 
     def _is_meant(self, found: FoundExecution, selection: ErasureSelection) -> bool | None:
-        """Return whether an execution is selected; None when that depends on params that cannot be opened."""
+        """Return whether an execution is selected, or None if its params must be known but cannot be decrypted."""
         execution = found.execution
         if not selection.matches_key(execution.extra):
             return False
@@ -85,8 +88,10 @@ class Erasures:
     async def _below(
         self, namespace: int, here: set[UUID], archived: set[UUID], files: set[str]
     ) -> tuple[set[UUID], list[UUID]]:
-        """Erase executions that these submitted, in the store or in the archive; return the erased and the
-        live ones.
+        """Erase the executions that erased ones submitted, in the store and in the archive, and those below them.
+
+        `here` are executions that were erased in the store, `archived` those erased in the archive. Return the ids of
+        erased executions, and of those that have not ended. `files` collects the files that cannot be read.
         """
         erased, live = set[UUID](), list[UUID]()
         while here or archived:
@@ -94,7 +99,8 @@ class Erasures:
                 done, left = await self._with_children(namespace, await self._children(namespace, parent))
                 here = here | done
                 live += left
-            # Files last, and again for executions erased here, which may have moved to the archive meanwhile.
+            # The archive is searched after the store, also for executions that were erased in the store, because these
+            # may have moved to the archive meanwhile.
             parents = here | archived
             is_below = lambda one: one.execution_id in parents or one.parent in parents  # noqa: B023, E731
             found = await self._archive.erase(namespace, is_below, files, since=min(map(instant_of, parents)))
@@ -103,8 +109,9 @@ class Erasures:
         return erased, live
 
     def _is_archived(self, selection: ErasureSelection, unread: list[UUID], view: ExecutionView) -> bool:
-        """Return whether an archived execution is selected; note it as unread when that depends on
-        unreadable params.
+        """Return whether an archived execution is selected.
+
+        If its params must be known but cannot be decrypted, return False and add the execution to `unread`.
         """
         if selection.job not in (None, view.job_name, str(view.job_id)) or selection.key not in (None, view.key):
             return False
@@ -122,7 +129,10 @@ class Erasures:
             return False
 
     async def _with_children(self, namespace: int, found: Sequence[FoundExecution]) -> tuple[set[UUID], list[UUID]]:
-        """Erase these executions and all below them; return the erased ones and those that have not ended."""
+        """Erase these executions, those that they submitted, and so on.
+
+        Return the ids of erased executions, and of those that have not ended.
+        """
         erased, live, below = set[UUID](), list[UUID](), list(found)
         while below:
             one = below.pop().execution

@@ -1,4 +1,4 @@
-"""The end of all work under way in a namespace, in batches."""
+"""Cancel all executions and other work of a namespace that is to be erased, in batches."""
 
 from collections.abc import Callable
 from uuid import UUID
@@ -23,11 +23,11 @@ class NamespaceCanceller:
         self._store, self._outcomes = store, outcomes
 
     async def live(self, namespace: int, before: Instant) -> int:
-        """Count executions from before an instant that have not ended."""
+        """Count executions that were submitted before an instant and have not ended."""
         return await self._store.read(lambda: namespace_end.live(namespace, first_id_at(before)))
 
     async def under_way(self, namespace: int, before: Instant) -> list[tuple[PendingWork, list[UUID]]]:
-        """Return backfills, replays and other sources of executions that have not ended."""
+        """Return the ids of unfinished backfills, replays and other work that submits executions, by kind."""
         kinds = [holdings.under_way for holdings in all_holdings() if holdings.under_way is not None]
         return [
             (kind, await self._store.read(lambda: namespace_end.under_way(kind, namespace, before)))  # noqa: B023
@@ -35,7 +35,7 @@ class NamespaceCanceller:
         ]
 
     async def cancel(self, namespace: int, before: Instant, goes_on: Callable[[], bool]) -> None:
-        """Cancel executions that have not ended, as long as `goes_on` allows."""
+        """Cancel executions that were submitted before an instant and have not ended, until `goes_on` returns False."""
         low = first_id_at(before)
         for execution in await self._store.read(lambda: namespace_end.workflows(namespace, low, BATCH)):
             if goes_on():

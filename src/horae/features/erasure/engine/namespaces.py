@@ -1,8 +1,9 @@
 """Erasure of a tenant: all data in a namespace and, on request, its definitions.
 
-It goes part by part, each for some seconds and in small transactions. A part begins with the data that the one before
-left, so a client whose request was interrupted just repeats it. Only data from before the start of the erasure is
-included: executions that a schedule starts meanwhile are not. Live executions are refused, or cancelled on request.
+Each request erases one part, for some seconds and in small transactions. It continues with the data that earlier parts
+left, so that a client can simply repeat an interrupted request. Only data from before the start of the erasure is
+erased, but not executions that a schedule starts meanwhile. While executions are live, the erasure is refused, or they
+are cancelled on request.
 """
 
 from collections import Counter
@@ -31,7 +32,7 @@ from horae.store.expiry.expiry import START
 from horae.store.script import Script
 from horae.store.tenancy.holdings import Batch, all_holdings
 
-PART_SECONDS = 10.0
+PART_SECONDS = 10.0  # the most seconds of one part
 BATCH = 500  # rows of a table in one transaction
 log = structlog.get_logger("horae.engine")
 
@@ -53,11 +54,14 @@ class NamespaceErasures:
         self._keys, self._ends, self._archive = keys, ends, archive
 
     async def erase(self, caller: Principal, name: str, request: EraseNamespace) -> NamespaceErasureView:
-        """Erase for some seconds. Raises BadInput, NotFound, Forbidden, and Conflict while executions are live."""
+        """Erase one part of a namespace's data, for some seconds.
+
+        Raises BadInput, NotFound, Forbidden, and Conflict while executions or workers are live.
+        """
         found = await self._namespaces.find(caller, name)
         if request.confirm != found.name:
-            remedy = f'Erasing cannot be undone: repeat the name, as {{"confirm": "{found.name}"}}.'
-            raise BadInput("The name that confirms it is another one.", remedy, field="confirm")
+            remedy = f'Repeat the name, because erasing cannot be undone: {{"confirm": "{found.name}"}}.'
+            raise BadInput("`confirm` is not the name of the namespace.", remedy, field="confirm")
         now = self._env.now()
         before = now + 1 if request.definitions else now if request.before is None else min(request.before, now)
         if request.definitions:
@@ -88,7 +92,7 @@ class NamespaceErasures:
             raise Conflict(f'Namespace "{found.name}" has {", ".join(counted)} that have not ended.', remedy)
 
     async def _close(self, found: Namespace) -> None:
-        """Revoke all credentials of this namespace."""
+        """Revoke all credentials of a namespace, and refuse new ones. Raises Conflict while it has workers."""
         workers = await self._store.change(lambda now: namespace_rows.close(found.id, now))
         if workers:
             shown = "a worker" if workers == 1 else f"{workers:,} workers"
@@ -106,7 +110,7 @@ class NamespaceErasures:
                     await self._jobs.delete(found.id, job, queued="cancel", running="cancel", force=True)
 
     async def _end_live(self, found: Namespace, before: Instant, part: "_Part") -> int:
-        """Cancel live executions, and return the number that has not ended after that."""
+        """Cancel live executions, and return the number of those that have not ended yet."""
         for kind, ids in await self._ends.under_way(found.id, before):
             for work in ids:
                 await self._store.change(partial(kind.cancel, work, found.id))
@@ -114,7 +118,7 @@ class NamespaceErasures:
         return await self._ends.live(found.id, before)
 
     async def _erase_data(self, found: Namespace, before: Instant, part: "_Part") -> bool:
-        """Erase the data of executions and other records; return whether all of it was erased."""
+        """Erase executions and other records from before an instant; return whether all of them were erased."""
         place: UUID | None = START
         while place is not None and part.goes_on:
             batch = erase_ended(found.id, place, first_id_at(before), BATCH)
@@ -148,7 +152,7 @@ class NamespaceErasures:
         if not await part.repeat("definitions", partial(namespace_rows.erase_rows, found.id, BATCH)):
             return False
         alive = await self._store.change(lambda now: namespace_rows.end(found.id, now))
-        if alive is not None:  # new work arrived meanwhile: the next part handles it
+        if alive is not None:  # new jobs or executions were added meanwhile; the next part erases them
             return False
         await self._namespaces.reload()
         return True
@@ -183,8 +187,8 @@ def _erased(batch: Batch, namespace: int, before: Instant) -> Script[tuple[int, 
 
 def _may_end(caller: Principal, found: Namespace) -> None:
     if not caller.may("installation"):
-        remedy = 'Erase what is in it without "definitions", or ask who has the permission "installation".'
-        raise Forbidden("A namespace does not end itself.", remedy)
+        remedy = 'Erase only its data, without "definitions", or ask a user with the permission "installation".'
+        raise Forbidden('Erasing a namespace with "definitions" needs the permission "installation".', remedy)
     if found.name == DEFAULT_NAMESPACE:
-        remedy = "Erase what is in it without `--definitions`, and delete its jobs."
-        raise Conflict("The first namespace stays.", remedy)
+        remedy = "Erase only its data, without `--definitions`, and delete its jobs."
+        raise Conflict("The default namespace cannot be erased with its definitions.", remedy)

@@ -1,7 +1,8 @@
 """Deletion of all ended executions of a namespace, with all rows that belong to them.
 
-As in the usual expiry, a parcel is deleted whole, and not before the workflows above it have ended. The files of its
-executions are recorded as litter of the greatest age, so the next sweep deletes them.
+As in the usual expiry, a parcel is deleted as a whole, and not before the workflows to which it belongs have ended. The
+locations of its executions' files are recorded in the table `litter` (contents to delete) with the instant 0, so that
+the next sweep deletes the files.
 """
 
 from uuid import UUID
@@ -15,7 +16,7 @@ _PAGE = (
     "SELECT h.parcel FROM history h WHERE h.namespace = $1 AND h.parcel > $2 AND h.parcel < $3{own}"
     " ORDER BY h.parcel LIMIT $4"
 )
-# All namespaces but the first are in an index.
+# The index `history_tenant` has all namespaces except the first, and serves queries that state its condition.
 OF_FIRST = Statement("ended_parcels_of_first", _PAGE.format(own=""))
 OF_TENANT = Statement("ended_parcels_of_tenant", _PAGE.format(own=" AND h.namespace <> 1"))
 FREE = unneeded("parcels_to_erase", "SELECT p.id, p.n FROM given JOIN parcels p ON p.id = given.id WHERE {unneeded}")
@@ -28,15 +29,18 @@ _LITTER: tuple[tuple[str, ColumnType], ...] = (("location", "text"), ("at", "big
 
 
 class ErasedBatch(Struct, frozen=True):
-    """The counts of one batch, and the parcel to go on from; None at the end."""
+    """The result of one batch."""
 
-    executions: int
-    files: int
-    next: UUID | None
+    executions: int  # the number of deleted executions
+    files: int  # the number of files that will be deleted
+    next: UUID | None  # the parcel after which the next batch begins; None after the last batch
 
 
 def erase_ended(namespace: int, after: UUID, before: UUID, limit: int) -> ScriptFactory[ErasedBatch]:
-    """Return a script that deletes ended executions of a namespace between two parcels, up to `limit` slices."""
+    """Return a script that deletes ended executions of a namespace in parcels between `after` and `before`.
+
+    It reads up to `limit` slices of history.
+    """
 
     def script() -> Script[ErasedBatch]:
         page = OF_FIRST if namespace == 1 else OF_TENANT

@@ -1,7 +1,7 @@
 """Erasure of the params, results, logs and files of one execution; its record stays, with times and final state.
 
-Only ended executions are erased. A parcel is written anew without the item's params, tags and key; the positions of all
-items stay the same.
+Only ended executions are erased. The parcel is written again without the item's params, tags and key. All items keep
+their indexes.
 """
 
 from uuid import UUID
@@ -50,7 +50,7 @@ _LITTER: tuple[tuple[str, ColumnType], ...] = (("location", "text"), ("at", "big
 
 
 def erase(parcel: UUID, item: int) -> Script[bool]:
-    """Erase one execution; return False when it has not ended or does not exist any more."""
+    """Erase the data of one execution; return False if it has not ended or no longer exists."""
     parcels = yield Fetch(PARCEL, (parcel,))
     ended = yield Fetch(ENDED, (parcel, item))
     if not parcels or not ended:
@@ -65,7 +65,7 @@ def erase(parcel: UUID, item: int) -> Script[bool]:
     yield Fetch(FLOW_STEPS, (parcel, item))
     files = [(row[0], 0) for row in (yield Fetch(FILES, (parcel, item)))]
     if files:
-        # Litter of the greatest age: the next sweep deletes the files.
+        # The instant 0 makes this the oldest litter, so that the next sweep deletes the files.
         yield Insert("litter", _LITTER, files, conflict="ON CONFLICT DO NOTHING")
         yield Fetch(NO_FILES, (parcel, item))
     yield Fetch(NO_UNIQUE, (execution_id(parcel, item),))
@@ -96,6 +96,6 @@ def _results(parcel: UUID, item: int, row: Row) -> Script[None]:
 
 
 def _without(error: str) -> str:
-    """Return an error with nothing but its type."""
+    """Return an error (as JSON) without its message and traceback."""
     known = msgspec.json.decode(error, type=Failure)
     return msgspec.json.encode(structs.replace(known, message=MESSAGE, traceback="")).decode()

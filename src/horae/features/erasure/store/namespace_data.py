@@ -1,7 +1,7 @@
-"""Data of a namespace beside its executions: keys, holds, circuits, sessions and stored answers.
+"""Erasure of a namespace's data other than executions: unique keys, holds, circuits, sessions and stored answers.
 
-All of it is deleted in batches, and only rows older than an instant, so that new ones stay. `namespace_rows` lists the
-tables that are not deleted, with the reasons.
+Rows are deleted in batches, and only if they are older than an instant, so that new ones stay. `namespace_rows` lists
+the tables from which no rows are deleted, with the reasons.
 """
 
 from typing import Any
@@ -23,13 +23,14 @@ BEFORE = (
         "namespace = $1 AND ended_at < $2 AND NOT EXISTS (SELECT 1 FROM running r WHERE r.session = sessions.id)",
     ),
 )
-# By the execution that holds the key
+# The age of these rows is that of the execution that holds the key.
 STANDING = (
     records("unique_keys", "namespace, scope, key", "namespace = $1 AND execution < $2"),
     records("meetings", "job, kind, key", f"{OF_JOBS} AND execution < $2"),
 )
-AFFINITIES = rows("affinities", "job, key", OF_JOBS)  # soon recorded again
-# A rate that is used up is still needed; a rate with a pace in the past equals a new one.
+AFFINITIES = rows("affinities", "job, key", OF_JOBS)  # all of them are deleted, because new ones are soon recorded
+# The pace of a rate is the instant at which the next start would be exactly on schedule. If it is in the past, the rate
+# is in the same state as a new one, so that its row may be deleted.
 PACES = Statement("paces_after", "SELECT name FROM rates WHERE name > $1 AND pace < $2 ORDER BY name LIMIT $3")
 OWN_JOBS = Statement(
     "jobs_of_namespace",
@@ -41,7 +42,7 @@ _NAME: tuple[tuple[str, ColumnType], ...] = (("name", "text"),)
 
 
 def erase_records(namespace: int, before: Instant, most: int) -> Script[tuple[int, bool]]:
-    """Delete other personal data; return the number of rows, and whether there may be more."""
+    """Delete a batch of each kind of record; return the number of rows, and whether there may be more."""
     counted, more = 0, False
     dated = (*BEFORE, *(one for holdings in all_holdings() for one in holdings.records))
     deletions: list[tuple[Statement, tuple[Any, ...]]] = [(statement, (namespace, before, most)) for statement in dated]
@@ -53,7 +54,10 @@ def erase_records(namespace: int, before: Instant, most: int) -> Script[tuple[in
 
 
 def erase_paces(namespace: int, after: str, before: Instant, most: int) -> Script[tuple[int, str | None]]:
-    """Delete the paces of a namespace's jobs among a page of rates; return their number and the name to go on from."""
+    """Delete the rates of a namespace's jobs in a page of rates whose pace is in the past.
+
+    Return their number, and the name after which the next page begins, or None after the last page.
+    """
     names = [name for (name,) in (yield Fetch(PACES, (after, before, most)))]
     jobs = {name: job_of(name) for name in names if name.startswith(BY_KEY)}
     wanted = [(job,) for job in sorted(set(jobs.values()))]

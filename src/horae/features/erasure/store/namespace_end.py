@@ -1,5 +1,6 @@
-"""The end of all work in a namespace: waiting and queued executions at once, running ones by a request to their
-workers.
+"""Cancellation of all executions in a namespace.
+
+Waiting and queued executions end at once. For running ones, the sessions that hold them are requested to stop them.
 """
 
 from uuid import UUID
@@ -15,7 +16,7 @@ from horae.store.triggers.dependencies.starts import Consequences, NewId
 
 _BATCH = "WHERE namespace = $1 AND (parcel, lo) > ($2, $3) AND parcel < $4"
 _ORDER = "ORDER BY parcel, lo LIMIT $5 FOR UPDATE SKIP LOCKED"
-# Workflows are cancelled separately.
+# Executions that wait for children are workflows, which are cancelled separately.
 PENDING = {
     "waiting": Statement(
         "namespace_waiting",
@@ -46,13 +47,13 @@ LIVE = Statement(
 
 
 def live(namespace: int, before: UUID) -> Script[int]:
-    """Count executions of a namespace that have not ended."""
+    """Count executions of a namespace in parcels before a parcel that have not ended."""
     ((count,),) = yield Fetch(LIVE, (namespace, before))
     return int(count)
 
 
 def under_way(kind: PendingWork, namespace: int, before: Instant) -> Script[list[UUID]]:
-    """Return the unfinished sources of executions of one kind."""
+    """Return the ids of unfinished work of one kind, such as backfills, that began before an instant."""
     return [row[0] for row in (yield Fetch(kind.open, (namespace, before)))]
 
 
@@ -60,13 +61,16 @@ def cancel_pending(
     shelf: str, namespace: int, new_id: NewId, after: Place, before: UUID, limit: int, reason: str, now: Instant,
     done: Consequences,
 ) -> Script[CancelBatch]:  # fmt: skip
-    """Cancel a batch of waiting or queued executions; those that a claim holds are left to it."""
+    """Cancel a batch of waiting or queued executions.
+
+    Because of SKIP LOCKED, slices that another transaction has locked, such as a claim, are left to that transaction.
+    """
     rows = yield Fetch(PENDING[shelf], (namespace, *after, before, limit))
     return (yield from cancel_batch(shelf, rows, limit, new_id, reason, now, done))
 
 
 def workflows(namespace: int, before: UUID, limit: int) -> Script[list[UUID]]:
-    """Return some executions that wait for their steps."""
+    """Return up to `limit` executions that run workflows and wait for their steps."""
     return [execution_id(parcel, item) for parcel, item in (yield Fetch(FLOWS, (namespace, before, limit)))]
 
 
@@ -76,7 +80,10 @@ def sessions(namespace: int, before: UUID) -> Script[list[UUID]]:
 
 
 def ask_session(session: UUID, namespace: int, before: UUID, reason: str, now: Instant) -> Script[None]:
-    """Ask a session to stop all executions of a namespace. The lock on the session keeps them from moving meanwhile."""
+    """Request a session to stop all executions of a namespace.
+
+    The session is locked, so that its executions do not leave the shelf `running` meanwhile.
+    """
     yield from lock_sessions([session])
     rows = yield Fetch(HELD, (session, namespace, before))
     yield from ask_to_stop(session, rows, reason, now)

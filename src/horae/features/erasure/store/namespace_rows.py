@@ -1,6 +1,7 @@
-"""Definitions of a namespace (jobs and their triggers, templates, calendars, keys and users), deleted row by row.
+"""Erasure of a namespace's definitions: jobs and their triggers, templates, calendars, keys and users.
 
-Also the tables that are not deleted, with the reasons: a test fails for a table that is named nowhere.
+This module also lists the tables from which nothing is erased, with the reasons. A test fails for a table that is
+neither listed nor erased.
 """
 
 import re
@@ -27,7 +28,7 @@ WORKERS = Statement("workers_of_namespace", "SELECT count(*) FROM sessions WHERE
 
 _TRIGGERS = "trigger_id IN (SELECT id FROM triggers WHERE namespace = $1)"
 _DEPENDENTS = "dependent IN (SELECT id FROM jobs WHERE namespace = $1)"
-# Rows by which others are found come after those others.
+# The order matters: a table that is needed to find the rows of another table comes after that table.
 ROWS = (
     rows("fires", "trigger_id, last", _TRIGGERS),
     rows("event_fires", "trigger_id, event", _TRIGGERS),
@@ -59,19 +60,19 @@ ROWS = (
     rows("cookies", "hash", "key_id IN (SELECT id FROM keys WHERE namespace = $1)"),
     rows("keys", "id", "namespace = $1"),
 )
-# Tables that stay, or are deleted elsewhere.
+# Tables from which an erasure deletes nothing, or that other code deletes, with the reasons.
 KEPT = {
-    "namespaces": "a number never stands for another tenant; the row keeps the name",
-    "holders": "of live executions",
-    "tickets": "of live executions",
-    "timeouts": "of live executions",
-    "requests": "of running executions",
-    "rates": "deleted by the names of keys",
+    "namespaces": "the row stays, so that the id is never reused for another tenant",
+    "holders": "has only live executions",
+    "tickets": "has only live executions",
+    "timeouts": "has only live executions",
+    "requests": "has only running executions",
+    "rates": "deleted by the names of keys (erase_paces)",
     "reservations": "deleted with their lanes",
     "share_charges": "deleted after ten minutes",
-    "duties": "of the servers",
-    "servers": "of the servers",
-    "store": "of the installation",
+    "duties": "belongs to the servers",
+    "servers": "belongs to the servers",
+    "store": "belongs to the installation",
 }
 
 
@@ -83,7 +84,7 @@ def _tables(statements: Iterable[Statement]) -> set[str]:
 
 
 def known_tables() -> set[str]:
-    """Return all tables that a deletion or erasure handles or leaves for a stated reason."""
+    """Return all tables that a deletion or an erasure of a namespace handles, or leaves for a stated reason."""
     tables = {*KEPT, *PARTITIONED, *SHELVES, *BESIDE, *_tables((*DROPS, *ROWS, *BEFORE, *STANDING, AFFINITIES))}
     for holdings in all_holdings():
         tables |= {*holdings.counted, *holdings.kept}
@@ -92,7 +93,10 @@ def known_tables() -> set[str]:
 
 
 def close(namespace: int, now: Instant) -> Script[int]:
-    """Close a namespace to new credentials and lasting data, unless it has workers; return their number."""
+    """Refuse new credentials and lasting data in a namespace from now on, unless it has workers.
+
+    Return the number of its workers.
+    """
     yield from locks.take(locks.of_namespace(namespace))
     ((workers,),) = yield Fetch(WORKERS, (namespace,))
     if not workers:
@@ -102,14 +106,14 @@ def close(namespace: int, now: Instant) -> Script[int]:
 
 
 def jobs_left(namespace: int, most: int) -> Script[list[str]]:
-    """Return some jobs that still exist."""
+    """Return the ids of up to `most` jobs that are not deleted."""
     return [str(row[0]) for row in (yield Fetch(JOBS, (namespace, most)))]
 
 
 def erase_rows(namespace: int, most: int) -> Script[tuple[int, bool]]:
-    """Delete a batch of definitions; return the number of rows, and whether there may be more.
+    """Delete a batch of the rows of definitions; return the number of rows, and whether there may be more.
 
-    Tables are emptied in order: rows by which others are found are deleted after those others.
+    Tables are emptied in order, because some are needed to find the rows of earlier ones.
     """
     counted = 0
     for statement in (*(one for holdings in all_holdings() for one in holdings.rows), *ROWS):
@@ -121,7 +125,10 @@ def erase_rows(namespace: int, most: int) -> Script[tuple[int, bool]]:
 
 
 def end(namespace: int, now: Instant) -> Script[LiveContents | None]:
-    """End a namespace after everything in it was erased; return its live contents if there are any after all."""
+    """Delete a namespace after all its data was erased.
+
+    If it has live contents nevertheless, it is not deleted, and they are returned.
+    """
     alive = yield from namespaces.delete(namespace, now)
     if alive is None:
         yield Fetch(PLAIN, (namespace,))

@@ -1,1 +1,1 @@
-"""The commands `overview` and `statistics`."""
+"""The commands `overview` and `jobs stats`."""

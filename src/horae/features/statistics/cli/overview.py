@@ -16,12 +16,12 @@ from horae.features.statistics.cli.statistics import seconds
     examples=("horae overview", "horae overview --from 2026-11-15T00:00:00Z", "horae overview -o json"),
 )
 @click.option(
-    "--from", "since", type=TIME, help="Count executions that ended from this time on; an hour ago by default."
+    "--from", "since", type=TIME, help="Count executions that ended at or after this time, by default an hour ago."
 )
-@click.option("--to", "until", type=TIME, help="Count executions that ended before this time; now by default.")
+@click.option("--to", "until", type=TIME, help="Count executions that ended before this time, by default now.")
 @remote
 async def overview(api: Api, since: str | None, until: str | None) -> None:
-    """Show present and recent work of a namespace."""
+    """Show current and recent executions of a namespace."""
     found = await api.client.overview(since, until)
     if not api.out.is_for_people:
         return api.out.document(found.raw)

@@ -16,8 +16,10 @@ SHOWN = ("executions", "success", "failed", "cancelled", "skipped", "retried", "
     examples=("horae jobs stats daily-report", "horae jobs stats daily-report --from 2026-11-01T00:00:00Z -o json"),
 )
 @click.argument("job")
-@click.option("--from", "since", type=TIME, help="From this time on; a week ago by default.")
-@click.option("--to", "until", type=TIME, help="Before this time; now by default.")
+@click.option(
+    "--from", "since", type=TIME, help="Count executions that ended at or after this time, by default a week ago."
+)
+@click.option("--to", "until", type=TIME, help="Count executions that ended before this time, by default now.")
 @remote
 async def stats(api: Api, job: str, since: str | None, until: str | None) -> None:
     """Show a job's statistics: outcomes, durations and waiting times of its executions."""
@@ -39,7 +41,7 @@ def percent(share: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """Return a duration as people write it; below ten seconds, to the millisecond."""
+    """Return a duration for users: with three digits if it is below ten seconds, else in larger units."""
     if value is None:
         return ""
     return f"{value:.3g}s" if value < 10 else rough(int(value * SECOND))

@@ -1,1 +1,1 @@
-"""Adding up outcomes outside the transactions of reports, and reading them as overviews."""
+"""Count outcomes outside the transactions of reports, and read them as statistics of jobs and as overviews."""

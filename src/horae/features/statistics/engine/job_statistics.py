@@ -1,4 +1,4 @@
-"""Statistics of jobs: outcomes and durations of their executions, from stored sums instead of history."""
+"""Statistics of jobs: outcomes and durations of their executions, read from stored sums instead of history."""
 
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -41,17 +41,17 @@ from horae.store.contract import Store
 
 WEEK = 7 * DAY
 MOST_DAYS = 400
-SECONDS = 0.5  # time limit for counting future fires
+SECONDS = 0.5  # the most seconds for counting future fires
 
 
 class JobStatistics:
-    """Reads of job statistics. A `ref` is a job's name or id."""
+    """Reads statistics of jobs. A `ref` is a job's name or id."""
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
 
     async def listed(self, jobs: Sequence[JobView]) -> list[ListedJobView]:
-        """Return jobs of a list, each with its newest executions and its outcomes of the last seven days."""
+        """Add to each job of a list its newest ended executions, and its statistics of the last seven days."""
         ids = [job.job_id for job in jobs]
         since = self._env.now() - WEEK * SECOND
         tallies = await self._store.read(lambda: statistics_reads.of_jobs(ids, since))
@@ -62,7 +62,7 @@ class JobStatistics:
         ]
 
     async def of(self, namespace: int, ref: str, since: str | None = None, until: str | None = None) -> JobTotalsView:
-        """Return the outcomes of a job's executions in a window, by default the last seven days."""
+        """Return outcomes and durations of a job's executions in a window, by default the last seven days."""
         job = (await find_job(self._store, namespace, ref)).job.id
         now = self._env.now()
         begin, end = window(now, since, until, WEEK, RETENTION[DAY] * SECOND)
@@ -85,14 +85,20 @@ class JobStatistics:
         )  # fmt: skip
 
     async def counts(self, namespace: int, job: str | None = None) -> CountsView:
-        """Count executions by state; ended ones are counted by the statistics written so far."""
+        """Count executions of a namespace, or of one job, by state.
+
+        Ended executions are counted from the statistics that were written so far.
+        """
         of = namespace if job is None else (await find_job(self._store, namespace, job)).job.id
         return CountsView(**await self._store.read(lambda: statistics_reads.counts_by_state(of)))
 
     async def days(
         self, namespace: int, ref: str, since: str | None = None, until: str | None = None, zone: str = "UTC"
     ) -> DaysView:
-        """Return days of a time zone with outcomes and future fires, by default from a year ago to two weeks ahead."""
+        """Return the outcomes and the future fires of a job by day in a time zone.
+
+        By default the days are from a year ago to two weeks ahead.
+        """
         job = (await find_job(self._store, namespace, ref)).job.id
         now = self._env.now()
         today = day_at(zone, now)
@@ -100,7 +106,9 @@ class JobStatistics:
         last = today + timedelta(days=14) if until is None else a_day(zone, until, "to")
         if not 0 <= (last - first).days < MOST_DAYS:
             raise BadInput(
-                f"From {first} to {last} are not 1 to {MOST_DAYS} days.", "Give a shorter window.", field="to"
+                f"The window from {first} to {last} does not have 1 to {MOST_DAYS} days.",
+                "Change from or to.",
+                field="to",
             )
         days = days_between(first, last)
         ended = await self._ended(job, zone, first, min(last, today), now)
@@ -108,7 +116,11 @@ class JobStatistics:
         return DaysView(timezone=zone, days=[_day_view(day, ended.get(day), coming.get(day, 0)) for day in days])
 
     async def _ended(self, job: UUID, zone: str, first: date, last: date, now: Instant) -> dict[date, OutcomeCounts]:
-        """Return the outcomes by day: added up from hours while these are stored, and from days of UTC before that."""
+        """Return the outcomes by day.
+
+        They are added up from hours as far back as hours are stored. Older days are days of UTC, because only these are
+        stored.
+        """
         found: dict[date, OutcomeCounts] = {}
         begin, end = begin_of_day(zone, first), begin_of_day(zone, last + timedelta(days=1))
         hours_since = begin_of(now - RETENTION[HOUR] * SECOND, DAY) + DAY * SECOND
@@ -132,14 +144,14 @@ class JobStatistics:
 async def ended_counts(
     store: Store, namespace: int, job: UUID | None, since: Instant, until: Instant
 ) -> dict[Instant, OutcomeCounts]:
-    """Count the executions of a namespace, or of one job, that ended in each hour from one instant to another."""
+    """Return the outcomes of a namespace, or of one job, in each hour from `since` to `until`."""
     if job is not None:
         return await store.read(lambda: statistics_reads.counts_of_job(job, HOUR, since, until))
     return await store.read(lambda: statistics_reads.counts_of_namespace(namespace, HOUR, since, until, HOUR))
 
 
 def _mean(tally: JobTally) -> float | None:
-    """Return the mean duration from the histogram, which also counts executions without a worker."""
+    """Return the mean duration in microseconds, computed from the histogram of durations."""
     total = tally.durations.total
     return tally.durations.sum / total if total else None
 

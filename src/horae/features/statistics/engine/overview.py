@@ -1,4 +1,4 @@
-"""Overview of a namespace. It is read from counters and stored sums, never from history."""
+"""The overview of a namespace. It is read from counters and stored sums, never from history."""
 
 from horae.engine.base.gauges import Gauges
 from horae.engine.base.refs import time_bound
@@ -38,13 +38,13 @@ from horae.store.contract import Store
 from horae.store.executions.reads import live_reads
 from horae.store.executions.reads.live_reads import LiveCounts, LongestExecution
 
-FURTHEST = 31 * DAY * SECOND
+FURTHEST = 31 * DAY * SECOND  # how far back a window may begin
 MOST_QUEUES = 50
-HALF_HOURS = 24
+HALF_HOURS = 24  # of the timeline's past
 
 
 class Overview:
-    """The present state and the latest outcomes of a namespace."""
+    """Reads the current state and the latest outcomes of a namespace."""
 
     def __init__(
         self, env: Env, store: Store, directory: LocalDirectory, gauges: Gauges, coming: FireForecasts, workers: Workers
@@ -53,7 +53,7 @@ class Overview:
         self._gauges, self._coming, self._workers = gauges, coming, workers
 
     async def show(self, namespace: int, since: str | None = None, until: str | None = None) -> OverviewView:
-        """Return the present state of a namespace and its outcomes in a window, by default the last hour."""
+        """Return the current state of a namespace, and its outcomes in a window, by default the last hour."""
         now = self._env.now()
         begin, end = window(now, since, until, HOUR, FURTHEST)
         step = step_of(begin, end)
@@ -75,7 +75,7 @@ class Overview:
         )  # fmt: skip
 
     def _queues(self, namespace: int, live: LiveCounts, now: Instant) -> list[QueueLoadView]:
-        """Return the loads of queues, the fullest first, and empty ones by name."""
+        """Return the loads of the queues: first those with the most queued, then running, executions, then by name."""
         shown = [
             QueueLoadView(
                 queue=queue.name, queued=load.queued, running=load.running, oldest_at=shown_time(load.oldest),
@@ -111,13 +111,16 @@ class Overview:
 
 
 def window(now: Instant, since: str | None, until: str | None, usual: int, furthest: int) -> tuple[Instant, Instant]:
-    """Return the requested window, or the last `usual` seconds. Raises BadInput for an invalid window."""
+    """Return the beginning and the end of a requested window, by default the last `usual` seconds.
+
+    It may begin at most `furthest` microseconds ago. Raises BadInput for an invalid window.
+    """
     end = time_bound(until, "to")
     end = now if end is None else min(end, now)
     begin = time_bound(since, "from")
     begin = end - usual * SECOND if begin is None else begin
     if begin >= end:
-        raise BadInput("to is not after from.", "Give a window of the past: an earlier from, a later to.", field="to")
+        raise BadInput("to is not after from.", "Choose a window of the past, with from before to.", field="to")
     if begin < now - furthest:
         days = furthest // (DAY * SECOND)
         raise BadInput(f"from is more than {days} days ago.", "Give a later instant.", field="from")

@@ -1,4 +1,4 @@
-"""Recounts: statistics that a killed server had not written are counted again from history."""
+"""Recounts: executions whose counts a killed server had not written to the store are counted again from history."""
 
 from uuid import UUID
 
@@ -11,19 +11,19 @@ from horae.features.statistics.store import recounting
 from horae.features.statistics.store.recounting import MINUTE, LostServer
 from horae.store.contract import Store
 
-LOOK = 10.0
-SILENT = 20 * SECOND  # a server that was not seen for so long counts as killed
-BEFORE = 5 * MINUTE  # it may not have written counts of this time before it was last seen
-AFTER = 30 * SECOND  # it may have run for this time after it was last seen
-SETTLED = 30 * SECOND  # after this time, the other servers have written their counts of a minute that is over
+LOOK = 10.0  # seconds between two checks for killed servers
+SILENT = 20 * SECOND  # a server that was not seen for longer counts as killed
+BEFORE = 5 * MINUTE  # how far back, from the instant at which it was last seen, a killed server's counts may be missing
+AFTER = 30 * SECOND  # how long a killed server may have run after it was last seen
+SETTLED = 30 * SECOND  # how long after the end of a minute all other servers have written their counts of this minute
 log = structlog.get_logger("horae.engine")
 
 
 class Recounter:
-    """A service that recounts the last minutes of killed servers, once no other server counts these minutes any more.
+    """A service that recounts the last minutes of killed servers.
 
-    A store with a single owner is recounted before this process counts anything. On PostgreSQL other servers count the
-    same minutes, so the recount waits for them.
+    In a store that only one server uses, this happens before the server counts anything. On PostgreSQL, other servers
+    count executions of the same minutes, so that a recount waits until they have written these counts.
     """
 
     name = "recounter"
@@ -34,13 +34,13 @@ class Recounter:
         self.alarm = Alarm()
 
     async def prepare(self) -> None:
-        """Recount before this server counts anything, if no other server can use the store."""
+        """Recount for former servers of a store that no other server can use, before this server counts anything."""
         if self._alone:
             for lost in await self._store.read(lambda: recounting.lost_servers(self._node, self._env.now())):
                 await self._recount(lost, _minute_after(self._env.now()))
 
     async def step(self) -> Wait:
-        """Recount minutes that are over for all servers."""
+        """Recount for each killed server whose last minutes all other servers have counted."""
         now = self._env.now()
         gone = await self._store.read(lambda: recounting.lost_servers(self._node, now - SILENT))
         for lost in gone:

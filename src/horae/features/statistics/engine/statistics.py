@@ -1,7 +1,8 @@
-"""Statistics: each server adds up in memory, per job and per namespace, and writes its own rows every five seconds.
+"""Statistics: each server adds up counts in memory, by job and by namespace, and writes them every five seconds.
 
-Events are counted once, by minute. Hours and days are added up from minutes and written in the same transaction. So
-either all of them include an ended execution, or none does, and then a recount finds it (recount.py).
+It writes to rows of its own. Each end of an execution is counted once, in its minute. Hours and days are added up from
+minutes and written in the same transaction. So an ended execution is counted either in all of these rows or in none,
+and if in none, a recount finds it (recount.py).
 """
 
 import asyncio
@@ -20,23 +21,24 @@ from horae.store.executions.leaving.effects import Effects
 from horae.store.executions.state_changes import FinishedItems
 from horae.store.script import Script
 
-FLUSH = 5.0
-MINUTE = 60_000_000
-MOST_LATE = 60 * MINUTE  # a report may be late by this time
-WITH_DURATIONS = ("success", "failed")  # outcomes whose durations are meaningful
+FLUSH = 5.0  # seconds between two writes
+MINUTE = 60_000_000  # microseconds
+MOST_LATE = 60 * MINUTE  # an end that is reported later than this counts in the minute this long ago
+WITH_DURATIONS = ("success", "failed")  # only executions with these outcomes have meaningful durations
 
 
 class Statistics:
-    """A service that counts outcomes of executions outside the transactions of reports, at most one flush behind."""
+    """A service that counts outcomes of executions in memory, and writes them outside the transactions of reports."""
 
     name = "statistics"
 
     def __init__(self, env: Env, store: Store, node: UUID, topics: Topics) -> None:
         self._env, self._store, self._node = env, store, node
-        self._jobs: dict[tuple[UUID, int], JobTally] = {}  # by job and minute, since the last flush
-        self._minutes: dict[tuple[UUID, int], JobTally] = {}  # added to wider spans already, but not written
+        self._jobs: dict[tuple[UUID, int], JobTally] = {}  # counts since the last flush, by job and minute
+        # counts that were added to hours and days already, but are not written yet, by job and minute
+        self._minutes: dict[tuple[UUID, int], JobTally] = {}
         self._namespaces: dict[tuple[int, int], NamespaceTally] = {}
-        self._unowned: list[tuple[UUID, int, JobTally]] = []  # of jobs whose namespace is not known yet
+        self._unowned: list[tuple[UUID, int, JobTally]] = []  # counts of jobs whose namespace is not known yet
         self._job_spans = Tallies(JOB_SPANS, JobTally, statistics.put_jobs, env.new_id)
         self._namespace_spans = Tallies(NAMESPACE_SPANS, NamespaceTally, statistics.put_namespaces, env.new_id)
         self._writing = asyncio.Lock()
@@ -47,7 +49,7 @@ class Statistics:
         topics.sampled.subscribe(self.name, self._sampled)
 
     def add(self, effects: Effects) -> None:
-        """Count a batch of reports."""
+        """Count the effects of a batch of reports."""
         now = self._env.now()
         minute = now // MINUTE
         for ended in effects.ended:
@@ -78,7 +80,7 @@ class Statistics:
         self._of_job(cancelled.job, 0, self._env.now() // MINUTE).add("cancelled", cancelled.executions)
 
     def _fired(self, fired: FiredParcels) -> None:
-        """Count the lag of fires."""
+        """Count the lag of fires: the time from their nominal instant to their actual start."""
         for parcel in fired.parcels:
             lag = max(0, fired.at - parcel.envelope.due_at)
             self._of_namespace(parcel.envelope.namespace, fired.at // MINUTE).add_lag(lag, len(parcel))
@@ -118,7 +120,7 @@ class Statistics:
             await self.step()
 
     async def _gather(self) -> None:
-        """Move the counts since the last flush to those that are to be written."""
+        """Move the counts since the last flush to the counts to write."""
         counts, self._jobs = self._jobs, {}
         for key, happened in counts.items():
             if key in self._minutes:
@@ -132,7 +134,7 @@ class Statistics:
             self._namespace_spans.add(namespace, minute * MINUTE, tally)
 
     async def _write(self) -> None:
-        """Write the minutes, and as many changes of wider spans as fit one transaction."""
+        """Write the minutes, and a batch of the changed hours, days and other wider spans, in one transaction."""
         minutes, wide, jobs = self._minutes, self._namespace_spans.next_batch(), self._job_spans.next_batch()
 
         def script() -> Script[None]:
@@ -146,7 +148,8 @@ class Statistics:
         try:
             await self._store.write(script)
         except StoreUnavailable as error:
-            if error.fields.get("unknown"):  # writing minutes adds to rows, so they must not be written twice
+            # The transaction may have been committed. Writing minutes adds to rows, so it must not be repeated.
+            if error.fields.get("unknown"):
                 self._minutes = {}
             raise
         self._minutes = {}
@@ -154,9 +157,9 @@ class Statistics:
         self._job_spans.wrote(jobs)
 
     def _widen(self, counts: Mapping[tuple[UUID, int], JobTally]) -> None:
-        """Add minutes to wider spans: to hours and days of the job, and to its namespace.
+        """Add the counts of minutes to the hours and days of their jobs, and to the counts of their namespaces.
 
-        A namespace counts a failed workflow once, without its failed steps.
+        In a namespace, failed steps of workflows are not counted, because the failed workflow is.
         """
         for (job, minute), happened in counts.items():
             self._job_spans.add(job, minute * MINUTE, happened)
@@ -168,7 +171,10 @@ class Statistics:
                 self._unowned.append((job, minute, happened))
 
     async def _own(self) -> None:
-        """Read the namespaces of jobs with cancelled executions, and add their counts to the namespaces."""
+        """Read the missing namespaces of jobs, and add the counts of these jobs to the namespaces.
+
+        They are missing for cancelled executions.
+        """
         if not self._unowned:
             return
         jobs = {job for job, _, _ in self._unowned}
@@ -180,5 +186,8 @@ class Statistics:
 
 
 def _minute_of(ended: FinishedItems, now: Instant) -> int:
-    """Return the minute of an end, as in history; a worker's wrong clock cannot move it far."""
+    """Return the minute in which an execution ended, as history has it, but not in the future or more than an hour ago.
+
+    These limits matter if a worker's clock is wrong.
+    """
     return max(now - MOST_LATE, min(ended.at or now, now)) // MINUTE

@@ -1,8 +1,9 @@
-"""Tallies of wider spans of one writer: added up in memory, and written as whole rows, a bounded number at a time.
+"""Tallies of spans of several lengths, such as hours and days.
 
-Each row belongs to one writer. When there are too many tallies in memory, the written ones are dropped, and later
-counts go to rows of a new writer. Unwritten tallies stay with their first writer: their rows may exist already, and a
-second row would count the same again.
+They are added up in memory and written as whole rows, a bounded number at a time. Each row belongs to one writer, which
+is an id that this server has chosen. When there are too many tallies in memory, the written ones are dropped, and later
+counts go to rows of a new writer. Tallies that are not written yet stay with their first writer, because their rows may
+exist already, and a row of another writer would count the same executions again.
 """
 
 from collections.abc import Callable, Hashable
@@ -15,18 +16,21 @@ from horae.model.executions.tally import OutcomeCounts, begin_of
 from horae.store.contract import Store
 from horae.store.script import Script
 
-MOST_REMEMBERED = 50_000
-IN_ONE = 500  # rows of a transaction, which must not occupy SQLite's writer for long
-AT_ONCE = 5_000  # rows of a flush
+MOST_REMEMBERED = 50_000  # tallies in memory
+IN_ONE = 500  # the most rows of one transaction, which must not block SQLite's writer for long
+AT_ONCE = 5_000  # the most rows of one flush
 
 Of = TypeVar("Of", bound=Hashable)
 Tally = TypeVar("Tally", bound=OutcomeCounts)
-Key = tuple[Of, int, Instant]
+Key = tuple[Of, int, Instant]  # a job or namespace, the length of a span in seconds, and its beginning
 TallyBatch = tuple[UUID, list[tuple[Key[Of], Tally]]]
 
 
 class Tallies(Generic[Of, Tally]):
-    """Tallies of many jobs or namespaces, by spans of several lengths."""
+    """Tallies of many jobs or namespaces, by spans of several lengths.
+
+    `make` creates an empty tally, `put` writes a writer's rows, and `room` is the most tallies to keep in memory.
+    """
 
     def __init__(
         self,
@@ -42,7 +46,7 @@ class Tallies(Generic[Of, Tally]):
         self._unwritten: dict[Key[Of], None] = {}  # in the order in which they changed first
 
     def add(self, of: Of, at: Instant, happened: Tally) -> None:
-        """Add the tally of a minute."""
+        """Add the tally of a minute of a job or namespace to the spans that contain it."""
         for span in self._spans:
             key = of, span, begin_of(at, span)
             known = self._known.get(key)
@@ -56,7 +60,7 @@ class Tallies(Generic[Of, Tally]):
         return bool(self._unwritten)
 
     async def flush(self, store: Store, now: Instant) -> None:
-        """Write changed tallies, at most `AT_ONCE`; the rest is written by the next flush."""
+        """Write up to `AT_ONCE` changed tallies; the next flush writes the remaining ones."""
         for _ in range(0, AT_ONCE, IN_ONE):
             if not self._unwritten:
                 break
@@ -66,23 +70,23 @@ class Tallies(Generic[Of, Tally]):
         self._forget(now)
 
     def next_batch(self) -> "TallyBatch[Of, Tally]":
-        """Return the tallies of one writer that changed first, as many as fit one transaction."""
+        """Return a batch of changed tallies of one writer, beginning with those that changed first."""
         keys = list(islice(self._unwritten, IN_ONE))
         writer = self._known[keys[0]][0] if keys else self._writer
         return writer, [(key, known) for key in keys for owner, known in [self._known[key]] if owner == writer]
 
     def put(self, some: "TallyBatch[Of, Tally]") -> Script[None]:
-        """Write rows with their present counts."""
+        """Write the rows of a batch with their current counts."""
         if some[1]:
             yield from self._put(*some)
 
     def wrote(self, some: "TallyBatch[Of, Tally]") -> None:
-        """Note that these tallies are written."""
+        """Note that the tallies of a batch were written."""
         for key, _ in some[1]:
             self._unwritten.pop(key, None)
 
     def _forget(self, now: Instant) -> None:
-        """Drop spans that are over, and all written tallies when there are too many."""
+        """Drop written tallies of spans that ended long ago, or all written ones if there are too many."""
         full = len(self._known) > self._room
         self._known = {
             key: known

@@ -9,7 +9,7 @@ from horae.model.base.view import Seconds, Time, View
 
 
 class LiveView(View, frozen=True, kw_only=True):
-    """Numbers of executions that have not ended; `retrying` is part of `waiting`."""
+    """Numbers of executions that have not ended; those in `retrying` are also counted in `waiting`."""
 
     running: int = 0
     queued: int = 0
@@ -18,8 +18,10 @@ class LiveView(View, frozen=True, kw_only=True):
 
 
 class PointView(View, frozen=True, kw_only=True):
-    """Outcomes within one step of time, with the lag of fires, the wait from the queue to the start, and the greatest
-    number of queued executions; null where nothing was counted.
+    """Outcomes of executions that ended within one step of time.
+
+    `lag` is the time from the nominal instant of a fire to its start, `wait` the time from the queue to the start, and
+    `queued` the greatest number of queued executions. A value is null if nothing was counted for it.
     """
 
     at: Time
@@ -36,7 +38,7 @@ class PointView(View, frozen=True, kw_only=True):
 
 
 class QueueLoadView(View, frozen=True, kw_only=True):
-    """A queue: its queued executions and the oldest of them, its running executions, and whether it is held."""
+    """The load of a queue: its queued and running executions, and the age of the oldest queued one."""
 
     queue: str
     queued: int
@@ -47,7 +49,7 @@ class QueueLoadView(View, frozen=True, kw_only=True):
 
 
 class FleetView(View, frozen=True, kw_only=True):
-    """Numbers of workers by status, their slots, and the busy ones among these."""
+    """Numbers of workers by status, and of their slots and busy slots."""
 
     active: int = 0
     draining: int = 0
@@ -57,7 +59,7 @@ class FleetView(View, frozen=True, kw_only=True):
 
 
 class RunningView(View, frozen=True, kw_only=True):
-    """A running execution."""
+    """An execution that has been running for long."""
 
     execution_id: UUID
     job_id: UUID
@@ -87,7 +89,7 @@ class ComingFiresView(View, frozen=True, kw_only=True):
 
 
 class TimelineView(View, frozen=True, kw_only=True):
-    """The last and the next twelve hours by half hours; both include the present one."""
+    """The last and the next twelve hours in half hours; both include the current half hour."""
 
     step: int
     past: list[PastView]
@@ -95,7 +97,10 @@ class TimelineView(View, frozen=True, kw_only=True):
 
 
 class OverviewView(View, frozen=True, kw_only=True):
-    """The present state of a namespace, and its outcomes in a window; `step` is one point of the series in seconds."""
+    """The current state of a namespace, and its outcomes in a window.
+
+    `step` is the length of one point of the series in seconds.
+    """
 
     at: Time
     from_: Time = field(name="from")

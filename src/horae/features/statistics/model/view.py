@@ -1,4 +1,4 @@
-"""Views of statistics: durations in seconds, shares from 0 to 1, null where nothing was counted."""
+"""Views of statistics. Durations are in seconds, shares from 0 to 1, and values without counts are null."""
 
 from msgspec import field
 
@@ -7,7 +7,7 @@ from horae.model.definitions.listed_job_view import Share
 
 
 class EndedView(View, frozen=True, kw_only=True):
-    """Outcomes of executions, and attempts that were retried or lost with their worker."""
+    """Numbers of executions by outcome, and numbers of attempts that were retried or lost with their worker."""
 
     success: int = 0
     failed: int = 0
@@ -18,7 +18,10 @@ class EndedView(View, frozen=True, kw_only=True):
 
 
 class JobPointView(View, frozen=True, kw_only=True):
-    """Outcomes of a job's executions within one step of time."""
+    """Outcomes and durations of a job's executions that ended within one step of time.
+
+    `waitP50` and `waitP95` are times from the queue to the start.
+    """
 
     at: Time
     success: int = 0
@@ -33,10 +36,11 @@ class JobPointView(View, frozen=True, kw_only=True):
 
 
 class JobTotalsView(View, frozen=True, kw_only=True):
-    """Outcomes and durations of a job's executions that ended in a window; `step` is one point's length in seconds.
+    """Outcomes and durations of a job's executions that ended in a window.
 
-    `successRate` is the share of successes among executions that succeeded or failed; `retryRate` is the number of
-    retries per execution.
+    `step` is the length of one point of the series in seconds. `successRate` is the share of successes among executions
+    that succeeded or failed; `retryRate` is the number of retries per execution. `waitP50` and `waitP95` are times from
+    the queue to the start.
     """
 
     from_: Time = field(name="from")
@@ -55,13 +59,13 @@ class JobTotalsView(View, frozen=True, kw_only=True):
     p95: Seconds | None
     p99: Seconds | None
     mean: Seconds | None
-    wait_p50: Seconds | None  # from the queue to the start
+    wait_p50: Seconds | None
     wait_p95: Seconds | None
     series: list[JobPointView]
 
 
 class DayView(View, frozen=True, kw_only=True):
-    """Outcomes of one day, and its future fires."""
+    """Outcomes of one day, and in `coming` the number of its future fires."""
 
     day: str
     success: int = 0

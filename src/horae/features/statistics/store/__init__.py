@@ -1,1 +1,1 @@
-"""The tables and scripts of statistics."""
+"""The tables of statistics, and the scripts that read and change them."""

@@ -1,4 +1,4 @@
-"""Reads of statistics: the rows of all writers, added up by the points of a window."""
+"""Reads of statistics. The rows of all writers are added up for each point (step of time) of a window."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -60,12 +60,12 @@ T = TypeVar("T", bound=OutcomeCounts)
 
 
 class RecentExecution(Struct, frozen=True):
-    """An execution that ended lately."""
+    """An execution that ended recently."""
 
     id: UUID
     state: str
-    took: Micros | None
-    at: Instant
+    took: Micros | None  # from its start to its end; None if it was never started
+    at: Instant  # its end
 
 
 def _add(tally: OutcomeCounts, row: Sequence[int]) -> None:
@@ -86,7 +86,10 @@ def _by_point(rows: Sequence[Row], step: int, make: Callable[[], T]) -> dict[Ins
 def of_namespace(
     namespace: int, span: int, since: Instant, until: Instant, step: int
 ) -> Script[dict[Instant, NamespaceTally]]:
-    """Return the tallies of a namespace by points of `step` seconds, without empty points."""
+    """Return the tallies of a namespace by points of `step` seconds; points without counts are left out.
+
+    `span` is the length in seconds of the stored rows to read.
+    """
     rows = yield Fetch(OF_NAMESPACE, (namespace, span, since, until))
     found: dict[Instant, NamespaceTally] = {}
     for at, (tally, rest) in _by_point(rows, step, NamespaceTally).items():
@@ -102,13 +105,16 @@ def of_namespace(
 def counts_of_namespace(
     namespace: int, span: int, since: Instant, until: Instant, step: int
 ) -> Script[dict[Instant, OutcomeCounts]]:
-    """Return the outcomes of a namespace by points of `step` seconds, without lags and waits."""
+    """Return the outcomes of a namespace by points of `step` seconds, as `of_namespace` does, but no lags and waits."""
     rows = yield Fetch(COUNTS_OF_NAMESPACE, (namespace, span, since, until))
     return {at: tally for at, (tally, _) in _by_point(rows, step, OutcomeCounts).items()}
 
 
 def of_job(job: UUID, span: int, since: Instant, until: Instant, step: int) -> Script[dict[Instant, JobTally]]:
-    """Return the tallies of a job by points of `step` seconds, without empty points."""
+    """Return the tallies of a job by points of `step` seconds; points without counts are left out.
+
+    `span` is the length in seconds of the stored rows to read.
+    """
     rows = yield Fetch(OF_JOB, (job, span, since, until))
     found: dict[Instant, JobTally] = {}
     for at, (tally, rest) in _by_point(rows, step, JobTally).items():
@@ -120,13 +126,13 @@ def of_job(job: UUID, span: int, since: Instant, until: Instant, step: int) -> S
 
 
 def counts_of_job(job: UUID, span: int, since: Instant, until: Instant) -> Script[dict[Instant, OutcomeCounts]]:
-    """Return the outcomes of a job by stored spans, without durations and waits."""
+    """Return the outcomes of a job by stored spans of `span` seconds, without durations and waits."""
     rows = yield Fetch(COUNTS_OF_JOB, (job, span, since, until))
     return {at: tally for at, (tally, _) in _by_point(rows, span, OutcomeCounts).items()}
 
 
 def of_jobs(jobs: Sequence[UUID], since: Instant) -> Script[dict[UUID, JobTally]]:
-    """Return the tallies of many jobs since the day of an instant."""
+    """Return the tallies of many jobs from the beginning of an instant's day (UTC) on."""
     found = {job: JobTally() for job in jobs}
     rows = yield ForEach(OF_JOBS, SINCE, [(job, begin_of(since, DAY)) for job in found])
     for job, *counted, durations in rows:
@@ -136,7 +142,7 @@ def of_jobs(jobs: Sequence[UUID], since: Instant) -> Script[dict[UUID, JobTally]
 
 
 def recent_of(jobs: Sequence[UUID]) -> Script[dict[UUID, list[RecentExecution]]]:
-    """Return the newest ended executions of each of these jobs, newest last."""
+    """Return up to 20 of the newest ended executions of each of these jobs, oldest first."""
     found: dict[UUID, list[RecentExecution]] = {job: [] for job in jobs}
     rows = yield ForEach(RECENT, (("job", "uuid"),), [(job,) for job in found])
     newest_first = sorted(rows, key=lambda row: (row[1], row[2]), reverse=True)
@@ -152,7 +158,10 @@ def recent_of(jobs: Sequence[UUID]) -> Script[dict[UUID, list[RecentExecution]]]
 
 
 def counts_by_state(of: int | UUID) -> Script[dict[str, int]]:
-    """Count the executions of a namespace or job by state: live ones on the shelves, ended ones by statistics."""
+    """Count the executions of a namespace (by number) or of a job (by id) by state.
+
+    Live executions are counted on the shelves, ended ones from statistics.
+    """
     kind = "job" if isinstance(of, UUID) else "namespace"
     live = yield Fetch(COUNTS[kind], (of,))
     ended = yield Fetch(ENDED_COUNTS[kind], (of,))

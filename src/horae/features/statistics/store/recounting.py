@@ -1,7 +1,7 @@
 """Recounting: counts that a killed server had not written are restored from history.
 
-Statistics are added up outside the transactions that end executions, so a killed server loses a few seconds of them.
-Its row among the servers remains and tells when it was last seen.
+Statistics are added up outside the transactions that end executions, so that a killed server loses the counts of a few
+seconds. Its row in the table `servers` remains and has the instant at which it was last seen.
 """
 
 from collections.abc import Mapping
@@ -35,8 +35,8 @@ _ENDED = (
     f" sum(CASE WHEN (flags & {CHILD}) <> 0 THEN hi - lo ELSE 0 END) FROM history"
     f" WHERE completed_at >= $1 AND completed_at < $2{{}} GROUP BY job, namespace, completed_at / {MINUTE}, state"
 )
-# SQLite has no index by time, but its rows are roughly in that order. Start at a row that ended at least an hour
-# before, found by probing further and further back.
+# On SQLite, history has no index by the time of the end, but its rows are roughly in this order. So the scan starts at
+# a row with an end at least an hour before the window, which is found by probing in growing steps from the newest row.
 _ROWS_SINCE = (
     " AND rowid > (WITH RECURSIVE last(id) AS (SELECT max(rowid) FROM history),"
     " back(id, by) AS (SELECT id - 1000, 4000 FROM last UNION ALL SELECT last.id - by, by * 4 FROM back, last"
@@ -54,19 +54,19 @@ KNOWN = Statement(
 
 
 class LostServer(Struct, frozen=True):
-    """A server that was killed."""
+    """A server that was killed, and the instant at which it was last seen."""
 
     id: UUID
     last_seen: Instant
 
 
 def lost_servers(me: UUID, silent_since: Instant) -> Script[list[LostServer]]:
-    """Return servers other than this one that were not seen since an instant."""
+    """Return servers other than this one (`me`) that were not seen since an instant."""
     return [LostServer(*row) for row in (yield Fetch(LOST, (me, silent_since)))]
 
 
 def ended_within(since: Instant, until: Instant) -> Script[dict[Minute, JobTally]]:
-    """Return the executions that ended in a window of whole minutes, by job and minute, as history has them."""
+    """Count the executions in history that ended in a window of whole minutes, by job and minute."""
     found: dict[Minute, JobTally] = {}
     for job, namespace, minute, state, count, steps in (yield Fetch(ENDED, (since, until))):
         tally = found.setdefault((job, minute), JobTally(namespace=namespace))
@@ -78,9 +78,10 @@ def ended_within(since: Instant, until: Instant) -> Script[dict[Minute, JobTally
 def settle(
     lost: LostServer, found: Mapping[Minute, JobTally], since: Instant, until: Instant, writer: UUID
 ) -> Script[dict[UUID, OutcomeCounts] | None]:
-    """Write the missing counts of a window and delete the server; return the counts by job, None if already done.
+    """Write the missing counts of a window as rows of `writer`, and delete the row of the lost server.
 
-    All of it is one transaction, so it is counted once, even if several servers try or one is killed meanwhile.
+    `found` has the counts of history. Return the missing counts by job, or None if another server did this already. One
+    transaction does all of it, so that nothing is counted twice if several servers try or one is killed meanwhile.
     """
     if not (yield Fetch(TAKE, (lost.id, lost.last_seen))):
         return None

@@ -1,7 +1,7 @@
-"""Writes of statistics: each writer has its own rows, so that no row is shared.
+"""Writes of statistics. Each writer has rows of its own, so that servers do not wait for each other.
 
-Each flush adds its counts to the rows of minutes. Rows of wider spans are kept in memory and written whole, so that a
-write may be repeated if its answer was lost.
+A flush adds counts to the rows of minutes. Rows of longer spans are added up in memory and overwritten as a whole, so
+that a write can be repeated if it is unknown whether it succeeded.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ NAMESPACE_COLUMNS: Columns = (
 NAMESPACES = Statement("namespaces_of_jobs", "SELECT id, namespace FROM jobs WHERE id = ANY($1)")
 
 JobKey = tuple[UUID, int, Instant]  # a job, the seconds of a span, and its beginning
-NamespaceKey = tuple[int, int, Instant]
+NamespaceKey = tuple[int, int, Instant]  # a namespace, the seconds of a span, and its beginning
 HOLDINGS = Holdings(
     rows=(
         rows("job_spans", "job, span, at, writer", OF_JOBS),
@@ -41,7 +41,7 @@ HOLDINGS = Holdings(
 
 
 def _whole(columns: Columns) -> str:
-    """Return the conflict clause that replaces existing rows."""
+    """Return the ON CONFLICT clause that overwrites existing rows; the first four columns are the key."""
     keys = ", ".join(name for name, _ in columns[:4])
     return f"ON CONFLICT ({keys}) DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name, _ in columns[4:])
 
@@ -54,19 +54,19 @@ def _counted(c: OutcomeCounts) -> tuple[int, ...]:
 
 
 def add(server: UUID, counts: Mapping[tuple[UUID, int], OutcomeCounts]) -> Script[None]:
-    """Add to this server's rows of jobs and minutes."""
+    """Add counts by job and minute to the rows of a server."""
     rows = [(job, minute, server, *_counted(c)) for (job, minute), c in sorted(counts.items())]
     yield Insert("job_minutes", COLUMNS, rows, conflict=f"ON CONFLICT (job, minute, server) DO UPDATE SET {_SUMS}")
 
 
 def put_jobs(writer: UUID, tallies: Iterable[tuple[JobKey, JobTally]]) -> Script[None]:
-    """Write a writer's rows of jobs with their present counts."""
+    """Overwrite a writer's rows of jobs with their current counts."""
     rows = [(*key, writer, *_counted(t), t.durations.packed(), t.waits.packed()) for key, t in tallies]
     yield Insert("job_spans", JOB_COLUMNS, sorted(rows), conflict=_WHOLE_JOB)
 
 
 def put_namespaces(writer: UUID, tallies: Iterable[tuple[NamespaceKey, NamespaceTally]]) -> Script[None]:
-    """Write a writer's rows of namespaces with their present counts."""
+    """Overwrite a writer's rows of namespaces with their current counts."""
     rows = [(*key, writer, *_counted(t), t.lags.packed(), t.lag_max, t.waits.packed(), t.queued) for key, t in tallies]
     yield Insert("namespace_spans", NAMESPACE_COLUMNS, sorted(rows), conflict=_WHOLE_NAMESPACE)
 

@@ -1,6 +1,7 @@
-"""Tables of outcomes by spans of time. Each writer has its own rows, which only it rewrites with its counts so far.
+"""Tables of counts by spans of time. Each writer has rows of its own, which it overwrites with its counts so far.
 
-A server takes a new writer id whenever it drops its counts from memory. Reads add up the rows of all writers.
+A writer is an id that a server has chosen. A server chooses a new one whenever it drops its counts from memory. Reads
+add up the rows of all writers.
 """
 
 from typing import Any
@@ -21,11 +22,11 @@ job_spans = table(
     "job_spans",
     key("job", ID),
     key("span", INT),  # seconds: an hour or a day
-    key("at", BIG),  # its beginning
+    key("at", BIG),  # the beginning of the span
     key("writer", ID),
     *_counts(),
-    opt("durations", BYTES),  # histogram
-    opt("waits", BYTES),  # from the queue to the start
+    opt("durations", BYTES),  # histogram of durations
+    opt("waits", BYTES),  # histogram of the time from the queue to the start
     Index("job_spans_at", "span", "at"),
     small=True,
 )
@@ -33,14 +34,14 @@ job_spans = table(
 namespace_spans = table(
     "namespace_spans",
     key("namespace", INT),
-    key("span", INT),  # seconds: a minute, ten or an hour
+    key("span", INT),  # seconds: a minute, ten minutes or an hour
     key("at", BIG),
     key("writer", ID),
     *_counts(),
-    opt("lags", BYTES),  # of fires: from the nominal time to the fire
-    opt("lag_max", BIG),
-    opt("waits", BYTES),  # from the queue to the start
-    opt("queued", INT),  # the greatest number that was seen
+    opt("lags", BYTES),  # histogram of the time from the nominal instant of a fire to its start
+    opt("lag_max", BIG),  # the longest of these times
+    opt("waits", BYTES),  # histogram of the time from the queue to the start
+    opt("queued", INT),  # the greatest number of queued executions that was sampled
     Index("namespace_spans_at", "span", "at"),
     small=True,
 )
