@@ -150,8 +150,8 @@ class Store:
     ) -> exchanges.ExchangeResult:
         """Settle outcomes, and claim for exchanges whose number is next.
 
-        A report moves only items in running slices of its session and attempt. No item is granted to two sessions. Each
-        claim starts a new attempt. A session that has ended changes nothing and gets nothing.
+        A report moves only items in running slices of its session and attempt. No two sessions hold an item at the same
+        time. Each claim starts a new attempt. A session that has ended changes nothing and gets nothing.
 
         The joins of dependents advance in the same transaction. Each dependent is started once, when its last upstream
         has ended. Workflows of ended steps advance in the same transaction, too. The next steps are started, and may be

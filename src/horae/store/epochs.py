@@ -94,8 +94,8 @@ def check_place(timeline: str, database: str, new_id: Callable[[], UUID], now: I
     failover may have lost the transaction that began that epoch.
 
     If only the timeline has changed, there was a failover or a restore of the whole cluster. If the cluster or the
-    database has changed, or the row was written by another transaction than it names, the store is a copy: a restored
-    dump, or a database that was created from another one as its template.
+    database has changed, or another transaction wrote the row `place` than the one whose id the row has, the store is a
+    copy: a restored dump, or a database that was created from another one as its template.
     """
     place = f"{timeline} {database}"
     known = yield Fetch(_PLACE)

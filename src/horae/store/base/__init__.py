@@ -1,5 +1,5 @@
-"""Parts that all scripts share: shelves, stored definitions, sealed columns.
+"""Parts that scripts share: columns of shelves, locks, deferred changes, limits in stored specs, names of master keys.
 
-A script is written once for both databases. It selects and moves rows under guards; decisions are pure functions of
-`model/`.
+A script is written once for both databases. It selects and moves rows under conditions. The decisions are pure
+functions in `model/`.
 """

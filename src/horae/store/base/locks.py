@@ -13,7 +13,10 @@ def take(*names: str, shared: str = "") -> Script[None]:
 
 
 def of_namespace(namespace: int) -> str:
-    """Return the lock of a namespace: its deletion takes it, and changes that add lasting rows to it share it."""
+    """Return the lock of a namespace.
+
+    Changes that add lasting rows to the namespace take it in shared mode; the deletion of the namespace excludes them.
+    """
     return f"namespace:{namespace}"
 
 

@@ -139,7 +139,9 @@ def _magic(path: Path) -> bytes:
 async def _restore_file(path: Path, url: str, env: Env, replaced: epochs.StoreIdentity | None, replace: bool) -> int:
     if not url.startswith("sqlite:///"):
         raise BadInput(
-            f"{path} is a SQLite store.", f"Move it: horae db migrate --from sqlite:///{path} --to {url}", field="file"
+            f"{path} is a backup of a SQLite store, and the target is not SQLite.",
+            f"Move it: horae db migrate --from sqlite:///{path} --to {url}",
+            field="file",
         )
     from horae.store.sqlite.copy import put_in_place
 

@@ -20,7 +20,7 @@ from horae.store.script import ColumnType, Fetch, Insert, Row, Rows, Script, Sta
 PAGE = 1000  # rows that are read and written together
 HEAVY_PAGE = 50  # the same for the tables in HEAVY, whose rows may have hundreds of kilobytes
 HEAVY = {"parcels", "history", "logs", "blobs", "steps", "idempotency"}
-OCCUPIED = ("jobs", "parcels", "keys")  # a store with rows in one of these tables is not replaced without a request
+OCCUPIED = ("jobs", "parcels", "keys")  # a store with rows in one of these tables counts as not empty
 SERVED_FOR = 20 * SECOND  # a server seen within this time counts as running
 
 _WEEK: Instant = 7 * 86_400 * SECOND

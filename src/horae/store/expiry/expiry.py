@@ -151,7 +151,7 @@ def past_retention(
 def unneeded_among(over: Sequence[EndedParcel]) -> Script[list[EndedParcel]]:
     """Return the parcels without a live execution that no live workflow needs.
 
-    Parcels with an item that has ended after the given instant are left out, too.
+    `over` has each parcel with the end of its last item. If another item has ended since, the parcel is left out, too.
     """
     if not over:
         return []

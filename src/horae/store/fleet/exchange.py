@@ -61,7 +61,7 @@ class IncomingExchange(Struct, frozen=True, kw_only=True):
     preferences: QueuePreferences | None = None  # of its worker, between its queues
     patient: bool  # whether it may wait for work; otherwise it is answered at once, even without work
     packed_logs: Sequence[bytes] = ()  # its log lines in their stored form, if already packed
-    log_limit: int = log_lines.MAX_LOG_BYTES  # bytes of the lines of one execution
+    log_limit: int = log_lines.MAX_LOG_BYTES  # size limit of the log of an execution, in bytes
 
 
 class Reply(Struct, frozen=True, kw_only=True):
@@ -205,7 +205,10 @@ def _drain(entry: IncomingExchange, row: SessionRow) -> None:
 
 
 def _asks(entry: IncomingExchange, row: SessionRow) -> bool:
-    """Tell whether an exchange may claim: it has the next number of its channel, and its session does not drain."""
+    """Tell whether an exchange may claim.
+
+    It may if it has the next number of its channel, asks for work, and its session is live and does not drain.
+    """
     up = entry.exchange
     is_next = up.n == seen_on(row.seen, up.channel) + 1
     return (

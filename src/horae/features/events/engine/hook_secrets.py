@@ -89,7 +89,7 @@ class HookSecrets:
         return opened, looked - opened
 
     async def reseal(self) -> tuple[int, int]:
-        """Seal all secrets with the first master key; return how many changed, and how many did not need to."""
+        """Seal all secrets with the first master key; return how many changed, and how many stayed as they were."""
         resealed = current = 0
         after = b""
         while found := await self._store.read(lambda after=after: hooks.page_after(after, PAGE)):  # type: ignore[misc]

@@ -140,8 +140,8 @@ class Hooks:
     ) -> Delivered:
         """Store and decide the events of a call.
 
-        If the webhook's trigger has an event name, all triggers that listen to the name are decided, otherwise only
-        this trigger.
+        If the webhook's trigger has an event name, the events go to all triggers that listen to this name, otherwise
+        only to the webhook's trigger.
         """
         only = None if trigger.event is not None else (hook.job, hook.trigger)
         if isinstance(content, ObjectStoreNotice):

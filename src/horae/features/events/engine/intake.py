@@ -1,4 +1,7 @@
-"""The intake of events from the API and from webhooks: it stores and decides each event, and returns its results."""
+"""The intake of events from the API and from webhooks: it stores and decides each event, and returns its results.
+
+To decide an event means to decide, for each trigger that listens to it, whether it starts an execution.
+"""
 
 from collections.abc import Sequence
 from typing import Any

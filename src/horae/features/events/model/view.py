@@ -62,7 +62,7 @@ class EventPlan(View, frozen=True, kw_only=True):
 
 
 class Delivered(View, frozen=True, kw_only=True):
-    """The result of a webhook call: its events, and the number of executions they started."""
+    """The result of a webhook call: its events, and the number of executions that they started."""
 
     event_ids: list[str]
     fired: int

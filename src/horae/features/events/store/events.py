@@ -1,4 +1,4 @@
-"""Events: stored, and decided at every trigger that listens, in one transaction.
+"""Events: one transaction stores them and decides, for every trigger that listens, whether it starts an execution.
 
 Locks are taken in this order. First the keys of the events are inserted, sorted; a repeated event gets the stored
 answer. Then the jobs of the listeners are locked, so that they cannot be edited or deleted meanwhile. Then the timers
@@ -61,7 +61,7 @@ NAMED_LISTENERS = Statement(
 
 
 class PayloadConflict(Exception):
-    """An event had arrived before under the same id, with another payload."""
+    """Raised if an event has arrived before under the same id, but with another payload."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -75,7 +75,7 @@ class IntakeResult(Struct, frozen=True):
     parcels: list[Parcel]  # new parcels
     lanes: dict[int, int]  # for hints: the least new rank of each lane
     wake_at: Instant | None  # for hints: the earliest instant at which an execution or a step is due
-    blocked: bool = False  # an execution waits for its turn
+    blocked: bool = False  # whether an execution waits for its turn
 
 
 def take(
@@ -91,7 +91,7 @@ def take(
     strict: bool = False,
     room: Room = ALL_ROOM,
 ) -> Script[IntakeResult]:
-    """Store events and decide each at every trigger that listens to its name, or `only` at one trigger of a job.
+    """Store events, and decide each at every trigger that listens to its name, or with `only` at one trigger of a job.
 
     A repeated event gets the stored answer and fires nothing. With `strict`, a repeated event with another payload
     raises PayloadConflict, and none of the events is stored. An event without listeners is stored, too. If `room` is
@@ -138,7 +138,7 @@ def _no_listeners() -> Script[list[EventListener]]:
 
 
 def _deliver_to_workflows(namespace: int, new: Sequence[tuple[UUID, NewEvent]], now: Instant) -> Script[bool]:
-    """Deliver events to the steps of workflows that listen to them; return whether there are any."""
+    """Deliver events to the steps of workflows that wait for them; return whether there are such steps."""
     if not new:
         return False
     given = ((event_id, event.name, event_scope(event, event.id or str(event_id), now)) for event_id, event in new)

@@ -92,7 +92,7 @@ class EventListener(Struct, kw_only=True):
 
 
 class ListenerDecision(Struct, frozen=True):
-    """The decision of a listener about an event, with the execution to submit."""
+    """The decision of a listener about an event, with the execution to submit, if it starts one."""
 
     event: UUID
     listener: EventListener
@@ -289,7 +289,10 @@ def write_fires(
 def _check_room(
     decided: Sequence[ListenerDecision], room: Room, new_id: Callable[[], UUID], now: Instant
 ) -> Script[tuple[Sequence[ListenerDecision], Screening]]:
-    """Return the decisions after the checks of keys and quotas, with refused and delayed executions marked."""
+    """Check executions against the keys of unique jobs and against quotas.
+
+    Return the decisions, in which refused and delayed executions now have the reason, and the check itself.
+    """
     decided = [_delayed(d, room.delays) for d in decided] if room.delays else decided
     fired = [(d, d.wanted) for d in decided if d.wanted is not None]
     specs = [d.listener.target.spec for d, _ in fired]

@@ -126,7 +126,7 @@ def _poll(row: Row, now: Instant) -> Poll:
 
 
 def next_due() -> Script[Instant | None]:
-    """Return when the earliest watch is due."""
+    """Return the instant at which the earliest watch is due; None without watches."""
     rows = yield Fetch(NEXT)
     value: Instant | None = rows[0][0]
     return value

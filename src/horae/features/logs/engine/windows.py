@@ -60,7 +60,10 @@ class LogWindow(Struct):
     is_full: bool = False
 
     def fit(self, lines: Sequence[Line], span: LineRange) -> int:
-        """Return how many of these lines, counted from the first, fit; an empty window takes at least one."""
+        """Return how many of these lines, counted from the first, fit, and add their size to the size of the window.
+
+        An empty window takes at least one line.
+        """
         room, fitting = span.limit - len(self.lines), 0
         for line in islice(lines, room):
             size = len(line[5]) + LINE

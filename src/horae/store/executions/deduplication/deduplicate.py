@@ -294,7 +294,7 @@ def settle(
     if met.windows:
         yield Together(opened.changes)
         done.wake_by(opened.wake_at)
-    if met.replaced:  # locked together with the jobs of submissions that wait for dependencies, in one sorted order
+    if met.replaced:  # these jobs are locked in one sorted order with those whose dependencies submissions wait for
         yield from lock_around({e.envelope.job for e in asked if e.deduplication or e.patience is not None})
     for execution in sorted(met.replaced.values()):
         verdict, _ = yield from cancel.cancel(parcel_of(execution), index_of(execution), REPLACED, now, new_id)

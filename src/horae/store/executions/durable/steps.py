@@ -18,7 +18,8 @@ HELD = Statement(
     "SELECT 1 FROM running r JOIN sessions s ON s.id = r.session WHERE r.parcel = $2 AND r.lo <= $3 AND r.hi > $3"
     " AND r.session = $1 AND ($4::int IS NULL OR r.attempt = $4) AND s.state IN ('live', 'draining')",
 )
-# The reported steps that their sessions hold at their attempts, each with the result stored under its name, if any.
+# Selects the reported steps of items that the session holds at the reported attempt, each with the result that is
+# stored under the name of the step, if there is one.
 HELD_STEPS = Statement(
     "held_steps",
     "SELECT given.at, s.result FROM given JOIN running r ON r.parcel = given.parcel AND r.lo <= given.item"
@@ -41,7 +42,7 @@ KNOWN = Statement(
     f" AND s.name <> '{BEGAN}'"
     " ORDER BY s.name LIMIT $5) AS found WHERE before <= $6 ORDER BY name",
 )
-MOST_KNOWN, MOST_BYTES = 5_000, 1024 * 1024  # in one answer
+MOST_KNOWN, MOST_BYTES = 5_000, 1024 * 1024  # steps in one answer, and bytes of their results
 
 
 def is_held(session: UUID, parcel: UUID, item: int, attempt: int | None = None) -> Script[bool]:

@@ -1,4 +1,4 @@
-"""Repeated requests: the transaction of a submission reserves its Idempotency-Key and stores the answer with it."""
+"""Repeated requests: a submission reserves the Idempotency-Key of its request, and stores the answer with the key."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

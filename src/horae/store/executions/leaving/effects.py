@@ -52,13 +52,13 @@ class Effects(Struct):
     feeding: set[UUID] = set()  # jobs of the reported slices on which other jobs depend
     freed: set[UUID] = set()  # parcels with items that released their keys
     keys: dict[UUID, str | None] = {}  # encoded keys of parcels, where a statement has read them already
-    started: list[MovedItems] = []  # executions that waited and may go on
+    started: list[MovedItems] = []  # executions that were queued as a consequence
     returned: list[QueuedSlice] = []  # slices that went back to the queue unchanged
     attempted: list[ParcelAttempts] = []  # attempts that circuits count
     trials: list[RolloutAttempts] = []  # attempts that rollouts count
-    created: list[Parcel] = []  # parcels of started executions that are new
+    created: list[Parcel] = []  # parcels of executions that were created as a consequence
     children: list[FinishedSlice] = []  # ended steps whose workflows have not advanced yet
-    given_up: list[FinishedSlice] = []  # retries of dead letters that were cancelled
+    given_up: list[FinishedSlice] = []  # cancelled executions that were retries of dead letters
     stepped: list[StepChange] = []  # steps of workflows that changed their state
     newborn: list[QueuedSlice] = []  # steps that follow the ended steps and are in no queue yet
     open: set[int] = set()  # lanes of `newborn` steps that have neither a hold nor a limit
@@ -97,7 +97,7 @@ def advance_dependents(effects: Effects, new_id: NewId, now: Instant) -> Script[
 
 
 def merge_started(effects: Effects, done: Consequences) -> None:
-    """Add the executions and steps that were started as consequences to the effects."""
+    """Add the consequences for dependent jobs and workflows to the effects: started and ended executions and steps."""
     for lane, rank in done.lanes.items():
         effects.requeued[lane] = min(rank, effects.requeued.get(lane, rank))
     effects.wakes += [at for at in (done.wake_at, done.look_at) if at is not None]

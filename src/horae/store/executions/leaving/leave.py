@@ -41,7 +41,7 @@ def leave(
     changes = _off([s for s in held if isinstance(s, WaitingSlice)], [s for s in held if isinstance(s, QueuedSlice)])
     rest = _rest(held, ended)
     if rest:  # guard: cancel-keeps-neighbours
-        yield Together(changes)  # in a statement before the next, because a remaining part may have the slice's key
+        yield Together(changes)  # separately, because a part that is inserted next may have the key of a deleted slice
         changes = [
             shelves.put_waiting(s for s in rest if isinstance(s, WaitingSlice)),
             shelves.put_queued(s for s in rest if isinstance(s, QueuedSlice)),

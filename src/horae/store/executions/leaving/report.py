@@ -66,7 +66,8 @@ RULES = Statement(
     "SELECT p.id, p.job, p.version, p.delivery, p.due_at, v.spec FROM given JOIN parcels p ON p.id = given.parcel"
     " JOIN job_versions v ON v.job = p.job AND v.version = p.version",
 )
-# Slices do not store the number of failures of each class. For jobs with a budget for a class, they are counted here.
+# Slices do not store the number of failures of each class. For jobs with a budget for a class, their failed attempts
+# are counted.
 SPENT = Statement(
     "spent_budgets",
     "SELECT a.parcel, a.lo, a.hi, a.kind, count(*) FROM given JOIN attempts a ON a.parcel = given.parcel"
@@ -82,12 +83,12 @@ PROGRESS: shelves.Columns = (
     ("parcel", "uuid"), ("item", "int"), ("attempt", "int"), ("percent", "float"), ("message", "text"),
     ("at", "bigint"),
 )  # fmt: skip
-# True for a heartbeat without progress, which keeps the progress that the attempt reported before.
-_SIGN = "excluded.percent IS NULL AND excluded.attempt = progress.attempt"
+# The condition for a heartbeat without progress. It keeps the progress that the attempt reported before.
+_IS_HEARTBEAT = "excluded.percent IS NULL AND excluded.attempt = progress.attempt"
 _PROGRESS = (
     "ON CONFLICT (parcel, item) DO UPDATE SET attempt = excluded.attempt,"
-    f" percent = CASE WHEN {_SIGN} THEN progress.percent ELSE excluded.percent END,"
-    f" message = CASE WHEN {_SIGN} THEN progress.message ELSE excluded.message END, at = excluded.at"
+    f" percent = CASE WHEN {_IS_HEARTBEAT} THEN progress.percent ELSE excluded.percent END,"
+    f" message = CASE WHEN {_IS_HEARTBEAT} THEN progress.message ELSE excluded.message END, at = excluded.at"
 )
 
 NO_AWAITED_STEPS: frozenset[AwaitedStep] = frozenset()

@@ -1,4 +1,4 @@
-"""Stored requests that sessions stop items; reports and rescues read them to settle the items accordingly."""
+"""Stored requests to sessions to stop items; reports and rescues read them to settle the items accordingly."""
 
 from collections.abc import Mapping
 from uuid import UUID

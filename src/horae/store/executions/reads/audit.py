@@ -85,7 +85,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     hi: int
     detail: str
     session: UUID | None = None
-    job: UUID | None = None  # of findings about joins
+    job: UUID | None = None  # in findings about joins: the dependent job
 
 
 class Amount(Struct):
@@ -241,7 +241,7 @@ class RepairResult(Struct):
 
     requeued: int = 0
     ended: int = 0
-    joins: int = 0  # jobs whose joins were checked again, and executions that waited for an unknown join
+    joins: int = 0  # number of jobs whose joins were checked again, and of executions that waited for an unknown join
 
 
 def repair(findings: Iterable[Finding], now: Instant, rng: Random, new_id: NewId) -> Script[RepairResult]:

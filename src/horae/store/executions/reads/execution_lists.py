@@ -266,7 +266,7 @@ def matching(
 
 
 def extras_of(slices: Iterable[ListedSlice], most: int) -> Script[dict[UUID, Extras]]:
-    """Return the extras of the first parcels of these slices, up to `most` bytes, but at least those of one parcel."""
+    """Return the extras (such as tags) of the first parcels of these slices: up to `most` bytes, or of one parcel."""
     total, taken = 0, dict[UUID, int]()
     for listed in slices:
         if listed.parcel not in taken:

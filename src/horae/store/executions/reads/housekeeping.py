@@ -101,7 +101,7 @@ def report_duty(name: str, problem: str | None, now: Instant) -> Script[None]:
 
 
 def problem_of(name: str) -> Script[tuple[str, Instant] | None]:
-    """Return the reason why a duty cannot be done, and the instant since then; None if it can be done."""
+    """Return the reason why a duty cannot be done, and since when this is so; None if it can be done."""
     rows = yield Fetch(TROUBLE, (name,))
     return (rows[0][0], rows[0][1]) if rows else None
 
@@ -126,8 +126,8 @@ def forget_expired(now: Instant, sessions_before: Instant, most: int = 1000) -> 
 def forget_records(triggers_before: Instant, minutes_before: Instant, most: int = 1000) -> Script[bool]:
     """Delete old records; return whether there may be more.
 
-    Records from before `triggers_before` are ended triggers without fires, joins that are not due at any time, and
-    fires of joins. Records from before `minutes_before` are statistics by minute.
+    Records from before `triggers_before` are ended triggers without fires, joins that need no further check, and fires
+    of joins. Records from before `minutes_before` are statistics by minute.
     """
     triggers = yield Fetch(OLD_TRIGGERS, (triggers_before, most))
     minutes = yield Fetch(OLD_MINUTES, (minutes_before // MINUTE, most))
