@@ -43,7 +43,7 @@ async def create(
 ) -> None:  # fmt: skip
     """Run the fires of a job in a time range that did not run.
 
-    Fires that ran are not run again, except with --force: each fire is identified by its trigger and its time.
+    A fire is identified by its trigger and its time. If it ran before, it runs again only with --force.
     """
     settings = BACKFILL.keywords(given_by(BACKFILL, options))
     since, until = settings.pop("from_"), settings.pop("to")
@@ -52,7 +52,7 @@ async def create(
         return _print_plan(api, (await api.client.backfills.plan(job, since, until, **settings)).raw)
     backfill = await api.client.backfills.create(job, since, until, **settings)
     if wait or timeout is not None:
-        return await _finish(api, backfill, timeout)
+        return await _wait_for_end(api, backfill, timeout)
     if not api.out.is_for_people:
         return api.out.document(backfill.raw)
     api.out.say(f"Backfill {backfill.id} of {backfill.fires:,} fire{'' if backfill.fires == 1 else 's'} has started.")
@@ -73,7 +73,7 @@ def _print_notes(api: Api, notes: Sequence[str]) -> None:
         api.out.say(note)
 
 
-async def _finish(api: Api, made: BackfillInfo, timeout: str | None) -> None:
+async def _wait_for_end(api: Api, made: BackfillInfo, timeout: str | None) -> None:
     """Wait until a backfill has ended; exit 1 unless all its executions succeeded."""
     remedy = f"wait again with `horae backfills show {made.id} --wait`"
     final = await in_time(api, api.client.backfills.wait(made.id), timeout, made.id, what="Backfill", remedy=remedy)
@@ -135,7 +135,7 @@ async def show(api: Api, backfill: str, wait: bool, timeout: str | None) -> None
     """Show a backfill and its progress."""
     found = await api.client.backfills.get(backfill)
     if wait or timeout is not None:
-        return await _finish(api, found, timeout)
+        return await _wait_for_end(api, found, timeout)
     return api.out.one(found.raw)
 
 
@@ -156,5 +156,5 @@ request(backfills, "backfills.resume", _print_summary, called=ONE, examples=("ho
 @click.option("--executions", is_flag=True, help="Also cancel its executions that have not ended.")
 @remote
 async def cancel(api: Api, backfill: str, executions: bool) -> None:
-    """Start no more executions of a backfill, permanently; those already started finish, except with --executions."""
+    """End a backfill: it starts no more executions. Those already started finish, except with --executions."""
     _print_summary(api, await api.client.backfills.cancel(backfill, executions=executions), {})

@@ -10,7 +10,7 @@ from horae.client.transport.calls import Resource, path_of
 from horae.client.views import ApiDocument, ResultPage, page_of
 from horae.features.backfills.options import BackfillOptions
 
-LOOK = 0.5  # seconds between checks of a backfill
+POLL_INTERVAL = 0.5  # seconds between checks of a backfill
 
 
 class BackfillPlanInfo(ApiDocument, frozen=True, kw_only=True):
@@ -19,10 +19,10 @@ class BackfillPlanInfo(ApiDocument, frozen=True, kw_only=True):
     fires: int
     to_run: int
     already_ran: int = 0
-    unknown: int = 0
+    unknown: int = 0  # fires that are no longer in the ledger
     first_fire_at: datetime | None = None
     last_fire_at: datetime | None = None
-    known_from: datetime | None = None
+    known_from: datetime | None = None  # the time since which the ledger is complete
     notes: tuple[str, ...] = ()
 
 
@@ -37,7 +37,7 @@ class BackfillInfo(ApiDocument, frozen=True, kw_only=True):
     progress: float
     fires: int
     already_ran: int = 0
-    unknown: int = 0
+    unknown: int = 0  # fires that are no longer in the ledger
     started: int = 0
     live: int = 0
     succeeded: int = 0
@@ -63,10 +63,7 @@ class BackfillsResource(Resource):
     async def create(
         self, job: str, since: datetime | str, until: datetime | str, **options: Unpack[BackfillOptions]
     ) -> BackfillInfo:
-        """Run the fires of a job in [since, until) that did not run.
-
-        Its options are those of `BackfillOptions`.
-        """
+        """Run the fires of a job in [since, until) that did not run, with the options of `BackfillOptions`."""
         return BackfillInfo.of(await self._caller.post(path_of("backfills"), _body(job, since, until, options)))
 
     async def plan(
@@ -77,14 +74,14 @@ class BackfillsResource(Resource):
         return BackfillPlanInfo.of(await self._caller.post(path_of("backfills"), body))
 
     async def cancel(self, backfill_id: str, *, executions: bool = False) -> BackfillInfo:
-        """Start no more executions, permanently; with `executions`, also cancel those that have not ended."""
+        """End a backfill: it starts no more executions. With `executions`, cancel those that have not ended."""
         body = {"executions": "cancel" if executions else "finish"}
         return BackfillInfo.of(await self._caller.post(path_of("backfills", backfill_id, "cancel"), body))
 
     async def wait(self, backfill_id: str) -> BackfillInfo:
         """Wait until all executions have ended and no more will start."""
         while not (found := await self.get(backfill_id)).is_final:
-            await self._caller.env.clock.sleep(LOOK)
+            await self._caller.env.clock.sleep(POLL_INTERVAL)
         return found
 
     # `python -m tools.sdk` generates the rest, from the routes of backfills.

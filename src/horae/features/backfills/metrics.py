@@ -20,7 +20,8 @@ class BackfillMetrics(FeatureMetrics):
         ),
         Gauge(
             "backfill_fires",
-            "Fires of these backfills by job and state: to_come, left_alone, live, succeeded, failed, ended_otherwise.",
+            "Fires of uncompleted backfills by job and state: to_come, left_alone, live, succeeded, failed,"
+            " ended_otherwise.",
             ("namespace", "job_name", "standing"), names=2,
         ),
     )  # fmt: skip

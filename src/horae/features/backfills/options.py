@@ -8,9 +8,9 @@ class BackfillOptions(TypedDict, total=False):
     """The options of a backfill."""
 
     trigger: str | None
-    """Only this trigger of the job; by default, all that fire at instants."""
+    """Only this trigger of the job; by default, all with cron, every or at."""
     max_concurrent: int | None
-    """The most live executions at a time."""
+    """How many of its executions may be live."""
     order: Literal["oldest", "newest"] | None
     """The fires to run first."""
     force: bool | None

@@ -1,4 +1,4 @@
-"""Rollouts: run a new version of a job for a share of its executions first."""
+"""Rollouts: run another version of a job for a share of its new executions first."""
 
 from horae.feature import Command, Feature, Routes
 

@@ -42,7 +42,7 @@ class RolloutsResource(Resource):
     async def promote(self, ref: str, *, version: int | None = None) -> RolloutInfo:
         """Make a version of the rollout the present one, and end the rollout.
 
-        `version`: The version, if several are tried.
+        `version`: The version; needed if the rollout tries several.
         """
         body = given(version=version)
         return RolloutInfo.of(await self._caller.post(path_of("jobs", ref, "rollout", "promote"), body))

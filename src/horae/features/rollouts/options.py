@@ -10,14 +10,14 @@ class RolloutOptions(TypedDict, total=False):
     version: int | None
     """The version to try, unless a change creates it."""
     change: Mapping[str, Any] | None
-    """A JSON merge patch; it makes the version to try."""
+    """A JSON merge patch that creates the version to try."""
     share: str | float | None
-    """The share of new executions that run it."""
+    """The share of new executions that run this version."""
     versions: Mapping[int, float] | None
-    """Weights of versions, instead of a share."""
+    """The weights of several versions, instead of a share."""
     by: str | None
-    """Executions with equal keys run the same version."""
+    """A template for a key: executions with equal keys run the same version."""
     abort_above: str | float | None
-    """Abort it when a larger share of another version's attempts fails."""
+    """Abort the rollout when more than this share of a tried version's attempts fails."""
     minimum: int | None
-    """Attempts before a version is judged."""
+    """The number of a version's attempts before it is judged."""

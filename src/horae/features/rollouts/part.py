@@ -9,7 +9,7 @@ from horae.features.rollouts.engine.rollouts import Rollouts
 
 
 class RolloutsPart(ServerPart):
-    """Runs a new version of a job for a share of its executions, and judges it."""
+    """Runs another version of a job for a share of its new executions, and judges that version."""
 
     def __init__(self, node: ServerNode) -> None:
         base = node.base

@@ -1,4 +1,4 @@
-"""Rollouts: shares of a job's new executions for other versions of it, compared, promoted or aborted."""
+"""Rollouts: a share of a job's new executions runs another version, which is compared, then promoted or aborted."""
 
 from typing import Annotated, Any
 
@@ -29,7 +29,9 @@ RolloutBody = body(
 class PromoteRollout(RequestBody, frozen=True, kw_only=True):
     """The version that becomes the current one; by default, the only other version of the rollout."""
 
-    version: Annotated[int, Meta(ge=1, le=2**31 - 1, description="The version, if several are tried.")] | None = None
+    version: (
+        Annotated[int, Meta(ge=1, le=2**31 - 1, description="The version; needed if the rollout tries several.")] | None
+    ) = None
 
 
 class AbortRollout(RequestBody, frozen=True, kw_only=True):
@@ -49,7 +51,7 @@ async def get_rollout(call: ApiCall) -> Response:
     access=EDIT, scope=by_job, audit=CHANGES, takes=RolloutBody, headers=IF_MATCH, refuses=REFUSES,
 )  # fmt: skip
 async def put_rollout(call: ApiCall, body: dict[str, Any]) -> Response:
-    """Send shares of new executions to versions of a job; or change the shares of the rollout that is on."""
+    """Begin a rollout: run other versions of a job for shares of new executions; or change the active rollout."""
     ref, if_match = call.path("ref"), call.if_match()
     return ok(
         await call.node.part(RolloutsPart).rollouts.put(call.namespace, ref, body, by=call.caller, if_match=if_match)

@@ -50,9 +50,10 @@ class TemplatesResource(Resource):
         self, name: str, definition: dict[str, Any] | None = None, *, dry_run: bool = False,
         if_match: str | None = None, **fields: Unpack[TemplateFields],
     ) -> TemplateInfo:  # fmt: skip
-        """Create a template, or change it with all jobs that were made from it, all or none; `affected` tells which.
+        """Create a template, or change it with all jobs made from it, all or none; `affected` lists the changed
+        jobs.
 
-        `dry_run`: Change nothing; tell what would change.
+        `dry_run`: Change nothing; only report the changes.
         """
         query = document(definition, fields)
         return TemplateInfo.of(

@@ -8,7 +8,7 @@ class TemplateFields(TypedDict, total=False):
     """The fields of a template."""
 
     job: Mapping[str, Any] | None
-    """A job's definition without its name, with `${with.region}` in texts."""
+    """A job's definition without its name, with placeholders such as `${with.region}` in texts."""
     description: str | None
     """What it is for."""
     parameters: Mapping[str, Mapping[str, Any]] | None

@@ -26,7 +26,7 @@ NewTemplate = body(FIELDS, "NewTemplate", "A template, by name.", RequestBody, n
 class PutTemplate(Query, frozen=True, kw_only=True):
     """The choice between a change and a dry run."""
 
-    dry_run: Annotated[bool, Meta(description="Change nothing; tell what would change.")] = False
+    dry_run: Annotated[bool, Meta(description="Change nothing; only report the changes.")] = False
 
 
 def _shown(template: TemplateView, status: int = 200) -> Response:
@@ -62,7 +62,7 @@ async def get_template(call: ApiCall) -> Response:
     access=EDIT, scope=closed, audit=CHANGES, takes=TemplateBody, headers=IF_MATCH, refuses=(Stale, Conflict),
 )  # fmt: skip
 async def put_template(call: ApiCall, body: dict[str, Any], query: PutTemplate) -> Response:
-    """Create a template, or change it with all jobs that were made from it, all or none; `affected` tells which."""
+    """Create a template, or change it with all jobs made from it, all or none; `affected` lists the changed jobs."""
     view, change = await call.node.part(TemplatesPart).templates.put(
         call.namespace, call.path("name"), body, if_match=call.if_match(), dry_run=query.dry_run
     )

@@ -13,8 +13,8 @@ from horae.model.executions.execution import FINAL
 from horae.store.contract import Store
 
 MOST = 100  # backfills per step
-BUSY = 1.0  # seconds between steps while there are backfills: hints about ended executions may be lost
-IDLE = 5.0  # seconds between steps without backfills: other servers may have created some
+BUSY = 1.0  # seconds between steps while backfills are unfinished, because hints about ended executions may be lost
+IDLE = 5.0  # seconds between steps while no backfill is unfinished, because other servers may create one
 
 
 class Backfiller:
@@ -37,7 +37,10 @@ class Backfiller:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Process each unfinished backfill once; if one has room left, ask to be called again at once."""
+        """Process each unfinished backfill once.
+
+        Return the wait before the next call in seconds: 0 if one of them can start more executions at once.
+        """
         found = await self._store.read(lambda: unfinished(MOST))
         self._jobs = frozenset(job for _, job in found)
         more = False

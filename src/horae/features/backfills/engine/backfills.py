@@ -30,7 +30,7 @@ from horae.store.script import Script
 from horae.store.triggers import ledger
 
 AHEAD = 60 * SECOND  # how far `to` may be in the future, because clocks differ
-MOST_UNFINISHED = 1_000  # combinations of job and state that are counted
+MOST_UNFINISHED = 1_000  # combinations of a job and a state that the metrics show
 LAST = UUID(int=2**128 - 1)
 FIRST = UUID(int=0)
 _BOUNDS = "`from` is the first instant that counts, `to` the first that does not."
@@ -66,7 +66,7 @@ class Backfills:
         self._wake, self._cancel, self._fire_due = wake, cancel, fire_due
 
     async def plan(self, namespace: int, asked: BackfillRequest) -> BackfillPlan:
-        """Return what a backfill would do, without writing anything."""
+        """Return the fires that a backfill would run, without writing anything."""
         job, backfill, found, already = await self._drafted(namespace, asked, "")
         return show_plan(backfill, job.name, found, already, _notes(backfill, found, already))
 
@@ -75,7 +75,7 @@ class Backfills:
         job, backfill, found, already = await self._drafted(namespace, asked, caller)
         if found.total - already > MOST_FIRES:
             raise BadInput(
-                f"{found.total - already:,} fires would run; a backfill is about at most {MOST_FIRES:,}.",
+                f"{found.total - already:,} fires would run; a backfill may run at most {MOST_FIRES:,}.",
                 "Give a shorter range.",
                 field="from",
             )
@@ -148,7 +148,7 @@ class Backfills:
         return view
 
     async def _drafted(self, namespace: int, asked: BackfillRequest, caller: str) -> tuple[Job, Backfill, Outline, int]:
-        """Check a request; return the job, the backfill, the outline of its fires, and how many of them ran before."""
+        """Check a request. Return the job, the backfill, the outline of its fires, and the number that ran before."""
         job = (await find_job(self._store, namespace, asked.job)).job
         if job.state == "deleted":
             raise Conflict(f'Job "{job.name}" is deleted.', f"Bring it back first: `horae jobs restore {job.id}`.")
@@ -192,7 +192,7 @@ class Backfills:
         before = await self._store.write(lambda: moves.change(backfill_id, namespace, state, among))
         if before is not None and before.state not in among:
             detail = f"Backfill {backfill_id} is {before.state}."
-            raise Conflict(detail, "It has ended; create another one for what is left.")
+            raise Conflict(detail, "It has ended; create another backfill for the remaining fires.")
         self._wake()
         return await self.get(namespace, backfill_id)
 
@@ -201,7 +201,9 @@ list_of = list  # the class has a method named `list`
 
 
 def _outlined(backfill: Backfill, job: Job) -> Script[tuple[Instant, Outline, int]]:
-    """Return the begin of the ledger, the outline of a backfill, and how many of its fires ran before."""
+    """Return the instant since which the ledger is complete, the outline of a backfill, and the number of its fires
+    that ran before.
+    """
     versions = yield from backfill_work.chosen_versions(backfill)
     if not versions:
         raise (yield from _nothing_to_run(backfill, job))
@@ -255,17 +257,17 @@ def _notes(backfill: Backfill, found: Outline, already: int) -> list[str]:
     if not found.total:
         notes.append("There is no fire in this range.")
     if found.before:
-        notes.append(
-            f"{_fires(found.before)} before the trigger was made: computed from its first version that is remembered."
-        )
+        notes.append(f"{_fires(found.before)} before the trigger was made: computed from its oldest stored version.")
     if found.forgotten:
         kept = format_instant(backfill.known_from)
-        fate = (
-            "run, though they may have run" if backfill.force else "left alone, for they may have run; force runs them"
+        fate = "run" if backfill.force else "not run, except with force"
+        notes.append(
+            f"The ledger is complete since {kept}. {_fires(found.forgotten)} before that may have run: {fate}."
         )
-        notes.append(f"The ledger knows from {kept}. {_fires(found.forgotten)} before that: {fate}.")
     if already:
-        notes.append(f"{_fires(already)} ran before: {'run again' if backfill.force else 'not run again'}.")
+        notes.append(
+            f"{_fires(already)} ran before: {'run again' if backfill.force else 'not run again, except with force'}."
+        )
     return notes
 
 

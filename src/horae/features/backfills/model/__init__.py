@@ -1,4 +1,4 @@
-"""Backfills: running past nominal fires that did not run, in order, a bounded number at a time.
+"""Backfills: past nominal fires that did not run are run in order, a bounded number at a time.
 
-Values and pure decisions: the fires of a backfill (`plan`), and the choice of the next ones to run (`work`).
+`plan` computes the fires of a backfill, `work` chooses the next fires to run; both are pure.
 """

@@ -1,4 +1,4 @@
-"""The nominal fires of a backfill, over all versions of its triggers, also at times that the ledger does not cover."""
+"""The nominal fires of a backfill over all versions of its triggers, including times that the ledger does not cover."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
@@ -16,13 +16,14 @@ from horae.model.triggers.decisions.timetable import Timetable
 from horae.model.triggers.ledger import TriggerVersion
 
 Place = tuple[Instant, str]  # a position among fires: the instant, and the name of the trigger
+# known: the ledger covers the fires; forgotten: their ledger rows were deleted; before: the trigger did not exist
 Coverage = Literal["before", "forgotten", "known"]
 
 
 class Stretch(Struct, frozen=True):
     """The nominal fires of one version, after < fire <= through, and whether the ledger covers them.
 
-    Before its first version a trigger did not exist: there, its fires are computed from the first version.
+    Before its first version a trigger did not exist. The fires of that time are computed from the first version.
     """
 
     version: TriggerVersion
@@ -77,7 +78,10 @@ class Stretch(Struct, frozen=True):
         return self._timetable(v.calendar).previous(before)
 
     def _timetable(self, calendar: Calendar) -> Timetable:
-        """Return its fires as the calendar admits them. If several move to one instant, the version's first counts."""
+        """Return the fires that the calendar lets run.
+
+        If the calendar moves several fires of the version to one instant, only the first of them runs.
+        """
         begun = self.after if self.known == "before" else self.version.after
         return Timetable(self.version.trigger, self.version.rules, calendar, begun)
 
@@ -85,7 +89,8 @@ class Stretch(Struct, frozen=True):
 def stretches(versions: Iterable[TriggerVersion], since: Instant, until: Instant, known_from: Instant) -> list[Stretch]:
     """Return the stretches of [since, until), ordered by time for each trigger.
 
-    A time between two versions belongs to no stretch, because the trigger did not exist.
+    `known_from` is the instant since which the ledger is complete. A time between two versions of a trigger belongs to
+    no stretch, because the trigger did not exist then.
     """
     found: list[Stretch] = []
     first: set[str] = set()
@@ -103,14 +108,15 @@ def stretches(versions: Iterable[TriggerVersion], since: Instant, until: Instant
 def _before(first: TriggerVersion, since: Instant, until: Instant, known_from: Instant) -> list[Stretch]:
     """Return the stretches before the first stored version.
 
-    Since the job was created there may have been earlier versions, which were deleted with the last of their fires.
+    After the creation of the job, the trigger may have had earlier versions, which were deleted with the last of their
+    ledger rows. So fires between that creation and `known_from` count as forgotten.
     """
     through = min(first.after, until - 1)
-    born = max(since - 1, min(first.job_created_at, through))
-    forgotten = max(born, min(known_from - 1, through))
+    created = max(since - 1, min(first.job_created_at, through))
+    forgotten = max(created, min(known_from - 1, through))
     return [
-        Stretch(first, since - 1, born, "before"),
-        Stretch(first, born, forgotten, "forgotten"),
+        Stretch(first, since - 1, created, "before"),
+        Stretch(first, created, forgotten, "forgotten"),
         Stretch(first, forgotten, through, "before"),
     ]
 
@@ -118,7 +124,10 @@ def _before(first: TriggerVersion, since: Instant, until: Instant, known_from: I
 def next_fires(
     parts: Sequence[Stretch], place: Place | None, limit: int, *, newest_first: bool = False
 ) -> list[tuple[Instant, Stretch]]:
-    """Return the next fires from a place on, merged over all triggers; at equal instants ordered by trigger name."""
+    """Return the next fires after `place`, in the order of the backfill, of all triggers.
+
+    Fires at the same instant are ordered by the name of the trigger.
+    """
     by_name: dict[str, list[Stretch]] = {}
     for part in parts:
         by_name.setdefault(part.version.name, []).append(part)
@@ -128,7 +137,7 @@ def next_fires(
 
 
 def _line(parts: Sequence[Stretch], place: Place | None, newest_first: bool) -> Iterator[tuple[Instant, Stretch]]:
-    """Return one trigger's fires from a place on, without evaluating the stretches behind the place."""
+    """Return the fires of one trigger after `place`; stretches that lie before the place are not evaluated."""
     if newest_first:
         rest = [part for part in reversed(parts) if place is None or part.after < place[0]]
         return chain.from_iterable(((at, part) for at in part.backwards(place)) for part in rest)
@@ -147,7 +156,7 @@ class Outline(Struct, frozen=True, kw_only=True):
 
 
 def outline(parts: Sequence[Stretch]) -> Outline:
-    """Count the fires without enumerating them: a century of fires every second costs no more than its months."""
+    """Count the fires without enumerating them: the cost grows with the number of months, not of fires."""
     counts = [(part.known, part.count()) for part in parts]
     return Outline(
         total=sum(count for _, count in counts),

@@ -30,7 +30,7 @@ class BackfillRequest(Struct, frozen=True, kw_only=True, rename="camel"):
     job: Annotated[str, Field(Text(128, 1), "The job's name or id.", example="report", flag="", sdk=False)]
     since: Annotated[
         Instant,
-        Field(Moment(), "The begin of the range.", name="from", example="2026-11-01T00:00:00Z", sdk=False),
+        Field(Moment(), "The start of the range.", name="from", example="2026-11-01T00:00:00Z", sdk=False),
     ]
     until: Annotated[
         Instant,
@@ -41,9 +41,9 @@ class BackfillRequest(Struct, frozen=True, kw_only=True, rename="camel"):
     ]  # fmt: skip
     trigger: Annotated[
         str | None,
-        Field(Text(128), "Only this trigger of the job; by default, all that fire at instants.", metavar="NAME"),
+        Field(Text(128), "Only this trigger of the job; by default, all with cron, every or at.", metavar="NAME"),
     ] = None
-    max_concurrent: Annotated[int, Field(Integer(1, MOST_CONCURRENT), "The most live executions at a time.")] = (
+    max_concurrent: Annotated[int, Field(Integer(1, MOST_CONCURRENT), "How many of its executions may be live.")] = (
         DEFAULT_CONCURRENT
     )
     order: Annotated[Order, Field(Choice(("oldest", "newest")), "The fires to run first.")] = "oldest"

@@ -15,7 +15,7 @@ MOST_FIRES = 10_000_000  # fires that one backfill may run
 
 
 class BackfillCounts(Struct, frozen=True, kw_only=True):
-    """The progress of a backfill. Its fires ran before, are unknown to the ledger, were started, or are to come."""
+    """The progress of a backfill. A fire ran before, is unknown to the ledger, was started, or is still to come."""
 
     total: int = 0  # nominal fires in its range
     already: int = 0  # fires that were reached and skipped, because they ran before
@@ -27,7 +27,7 @@ class BackfillCounts(Struct, frozen=True, kw_only=True):
 
     @property
     def live(self) -> int:
-        """The number of executions that were started and whose end was not recorded."""
+        """The number of executions that were started, and have no recorded end."""
         return self.started - self.succeeded - self.failed - self.ended
 
     @property
@@ -42,21 +42,21 @@ class Backfill(Struct, frozen=True, kw_only=True):
     id: UUID
     namespace: int
     job: UUID
-    trigger: str | None = None  # a trigger's name; None for all of the job's
+    trigger: str | None = None  # a trigger's name; None for all triggers of the job
     since: Instant
     until: Instant
     newest_first: bool = False
-    force: bool = False  # runs fires that ran before, too
+    force: bool = False  # whether fires that ran before run again
     max_concurrent: int = DEFAULT_CONCURRENT
-    priority: int | None = None  # instead of the job's
+    priority: int | None = None  # None for the job's priority
     params: str | None = None  # a JSON object that overrides the params of the job and the trigger
     state: BackfillState = "running"
-    at: tuple[Instant, str] | None = None  # the fire that it reached: its instant and the name of the trigger
+    at: tuple[Instant, str] | None = None  # the last fire that it processed: its instant and the name of the trigger
     counts: BackfillCounts = BackfillCounts()
-    first_at: Instant | None = None
-    last_at: Instant | None = None
-    known_from: Instant = 0  # the begin of the ledger when the backfill was created
-    note: str = ""
+    first_at: Instant | None = None  # the first fire in its range
+    last_at: Instant | None = None  # the last fire in its range
+    known_from: Instant = 0  # the instant since which the ledger was complete when the backfill was created
+    note: str = ""  # the reason why it waits, was paused or was cancelled
     created_by: str = ""
     created_at: Instant
     completed_at: Instant | None = None  # set when no fire is left to start, and all executions have ended

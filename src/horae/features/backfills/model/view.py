@@ -58,7 +58,9 @@ class BackfillView(View, frozen=True, kw_only=True):
     live: int
     succeeded: int
     failed: int
-    ended_otherwise: Annotated[int, Meta(description="Cancelled or skipped.")]
+    ended_otherwise: Annotated[
+        int, Meta(description="Executions that were cancelled or skipped, or are no longer stored.")
+    ]
     first_fire_at: Time | None = None
     last_fire_at: Time | None = None
     reached: Annotated[Time, Meta(description="The last fire that it processed.")] | None = None

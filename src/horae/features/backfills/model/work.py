@@ -11,7 +11,7 @@ from horae.model.triggers.ledger import LedgerRow, cut, row_of
 
 
 class Pick(Struct, frozen=True):
-    """A fire to run, and the ledger row that covers it, if any."""
+    """A fire to run, the stretch that it belongs to, and the ledger row that covers it, if any."""
 
     at: Instant
     stretch: Stretch
@@ -19,12 +19,12 @@ class Pick(Struct, frozen=True):
 
     @property
     def forced(self) -> bool:
-        """True if the fire ran before; then its ledger row stays unchanged."""
+        """True if the fire ran before and runs again; then its ledger row stays unchanged."""
         return self.row is not None and self.row.execution is not None
 
 
 class FireChoice(Struct, frozen=True):
-    """The fires to run now, the number of fires skipped because they ran before, and the place reached."""
+    """The fires to run now, the number of fires skipped because they ran before, and the last of all these fires."""
 
     picks: list[Pick]
     already_ran: int
@@ -34,7 +34,10 @@ class FireChoice(Struct, frozen=True):
 def choose(
     fires: Sequence[tuple[Instant, Stretch]], rows: Mapping[UUID, Sequence[LedgerRow]], room: int, *, force: bool
 ) -> FireChoice:
-    """Take fires in order, until a fire that must run has no room. A fire with an execution ran before."""
+    """Choose fires in order, at most `room` fires to run. `rows` are the ledger rows of each trigger.
+
+    A fire ran before if its ledger row has an execution; then it is skipped, unless `force` is set.
+    """
     picks: list[Pick] = []
     already = 0
     place: Place | None = None
@@ -53,9 +56,10 @@ def choose(
 def rewrite(
     picks: Sequence[Pick], executions: Sequence[UUID], backfill: UUID, now: Instant
 ) -> tuple[list[LedgerRow], list[LedgerRow]]:
-    """Return the ledger rows to delete and to insert. Each fire is covered by exactly one row, before and after.
+    """Return the ledger rows to delete and to insert, so that each fire is still covered by exactly one row.
 
-    A fire that ran before keeps its row; only the backfill records its additional execution.
+    `executions` are those of `picks`, in order. A fire that ran before keeps its row; only the backfill records its
+    additional execution.
     """
     gone: dict[tuple[UUID, Instant], tuple[LedgerRow, Stretch, list[Instant]]] = {}
     come: list[LedgerRow] = []
@@ -74,8 +78,8 @@ def rewrite(
 def _backfilled(pick: Pick, execution: UUID, backfill: UUID, now: Instant) -> LedgerRow:
     before = {
         "before": "before the trigger was made",
-        "forgotten": "what became of it is not known any more",
-        "known": "no row said what became of it",
+        "forgotten": "its outcome is no longer in the ledger",
+        "known": "the ledger had no outcome for it",
     }[pick.stretch.known]
     if pick.row is not None:
         before = f"was {pick.row.disposition}: {pick.row.cause}"

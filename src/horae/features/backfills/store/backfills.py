@@ -78,7 +78,7 @@ class BackfillRun(Struct, frozen=True):
 
 
 def put(backfill: Backfill) -> Script[None]:
-    """Insert a new backfill; the next step of any server begins it."""
+    """Insert a new backfill. The backfiller of any server starts its executions."""
     yield Insert("backfills", COLUMNS, [to_row(backfill)])
 
 
@@ -116,7 +116,7 @@ def get(backfill_id: UUID, namespace: int) -> Script[Backfill | None]:
 def page(
     namespace: int, before: UUID, job: UUID | None, state: BackfillState | None, limit: int
 ) -> Script[list[Backfill]]:
-    """Return the backfills created before another, newest first."""
+    """Return the backfills of a namespace that were created before the backfill `before`, newest first."""
     rows = yield Fetch(PAGE, (namespace, before, job, state, limit))
     return [read(row) for row in rows]
 
@@ -130,7 +130,10 @@ def unfinished(limit: int) -> Script[list[tuple[UUID, UUID]]]:
 def change(
     backfill_id: UUID, namespace: int, state: BackfillState, among: Sequence[BackfillState]
 ) -> Script[Backfill | None]:
-    """Set a backfill's state if it is in one of these; return the backfill before the change, None if there is none."""
+    """Set a backfill's state if its present state is in `among`.
+
+    Return the backfill as it was before; None if it does not exist.
+    """
     rows = yield Fetch(LOCK, (backfill_id, namespace))
     if not rows:
         return None

@@ -1,7 +1,8 @@
-"""Processing a backfill: the next fires become executions, each fire once, on any server.
+"""The processing of a backfill: the next fires become executions, each fire once, on any server.
 
-One transaction locks the backfill's row, creates the executions, cuts the ledger rows, records the runs and advances
-the backfill. The number of new executions is its bound less its live executions, which are counted under that lock.
+One transaction locks the backfill's row, creates the executions, splits the ledger rows that covered their fires,
+records the runs and advances the backfill. It creates at most `max_concurrent` executions less the live ones, which it
+counts under that lock.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,6 +46,7 @@ BATCH = 128  # executions that one step creates: SQLite has only one writer at a
 PAUSED = "the trigger was paused"
 DELETED = "The job was deleted."
 
+# SKIP LOCKED: if another server has locked the backfill, it processes it, so this server does nothing.
 TAKE = Statement(
     "take_backfill",
     f"SELECT {names(COLUMNS)} FROM backfills WHERE id = $1 AND completed_at IS NULL FOR UPDATE SKIP LOCKED",
@@ -70,7 +72,10 @@ RUNS: Columns = (
 
 
 class BackfillStep(Struct, frozen=True):
-    """The result of a step: the changed backfill, the new parcels, and whether another step has room at once."""
+    """The result of one step: the backfill after it, and the new parcels.
+
+    `lanes` and `wake_at` are for the hint to other services. `more` says that another step can start more at once.
+    """
 
     backfill: Backfill
     parcels: list[Parcel] = []
@@ -97,17 +102,18 @@ def process(
     limit: int = MOST_READ,
     bounds: QuotaBounds = UNBOUNDED,
 ) -> Script[BackfillStep | None]:
-    """Record which of a backfill's executions have ended, and start as many of its next fires as there is room for.
+    """Record which executions of a backfill have ended, and start as many of its next fires as there is room for.
 
-    The ledger rows, the executions and the place of the backfill change in one transaction. So each fire runs once,
-    even if servers process the backfill concurrently or die. A backfill that cannot continue is paused with the reason.
-    Return None if another server processes the backfill, or if it is completed.
+    The ledger rows, the executions and the progress of the backfill change in one transaction. So each fire runs once,
+    even if several servers process the backfill, or one of them dies. If the backfill cannot continue because of an
+    error, it is paused with the error as its note. Return None if another server processes the backfill, or if it is
+    completed.
     """
     rows = yield Fetch(TAKE, (backfill_id,))
     if not rows:
         return None
     before = backfill = read(rows[0])
-    # Two backfills of one job may cover the same ledger rows.
+    # An advisory lock, because two backfills of one job may cover the same ledger rows.
     yield Lock((f"backfills:{backfill.job}",))  # guard: one-backfill-of-a-job
     counts, live = yield from _settle(backfill)
     backfill = structs.replace(backfill, counts=counts)
@@ -121,7 +127,7 @@ def process(
 
 
 def _settle(backfill: Backfill) -> Script[tuple[BackfillCounts, int]]:
-    """Record the ends of executions; return the new counters, and the number of live executions."""
+    """Record the ends of a backfill's executions. Return its new counters, and the number of live executions."""
     runs = yield from live_runs(backfill.id)
     if not runs:
         return backfill.counts, 0
@@ -149,9 +155,10 @@ def _start(
 ) -> Script[BackfillStep]:  # fmt: skip
     """Start the fires for which there is room; complete the backfill if none is left.
 
-    A fire that is blocked by a key or a quota waits, and so do the fires after it.
+    If a unique key or a quota refuses a fire, this fire and all fires after it wait for a later step.
     """
-    yield ForEach(CURRENT, (("id", "uuid"),), [(backfill.job,)])  # a deletion waits, or is seen
+    # This locks the job: a deletion either waits for this transaction, or is committed and seen below.
+    yield ForEach(CURRENT, (("id", "uuid"),), [(backfill.job,)])
     target = (yield from targets([backfill.job])).get(backfill.job)
     if target is None or target.state == "deleted":
         gone = structs.replace(backfill, state="cancelled", note=DELETED, completed_at=None if live else now)
@@ -167,7 +174,7 @@ def _start(
         with shared_budget(Meter(MOST_STEPS + ITEM_STEPS * BATCH)):
             wanted = [_execution(backfill, target, pick, lead, new_id, now) for pick in chosen.picks] if chosen else []
     except Exception as error:
-        stuck = structs.replace(backfill, state="paused", note=f"It could not go on: {describe_error(error)}")
+        stuck = structs.replace(backfill, state="paused", note=f"It cannot continue: {describe_error(error)}")
         yield from _advance(stuck)
         return BackfillStep(stuck)
     screening = yield from screen(wanted, [target.spec] * len(wanted), bounds, new_id, now, replaces=False)
@@ -189,7 +196,10 @@ def _start(
 
 
 def _parts(backfill: Backfill, now: Instant) -> Script[tuple[list[Stretch], list[TriggerVersion]]]:
-    """Return the stretches that may run, and the versions of triggers that have not decided all fires of the range."""
+    """Return the stretches whose fires may run, and the trigger versions with undecided fires in the range.
+
+    Undecided fires of paused triggers are decided first, because the scheduler does not decide them.
+    """
     found = yield from chosen_versions(backfill)
     asleep = {one.version.id for one in found if one.is_asleep(backfill.until)}
     if asleep:
@@ -205,7 +215,10 @@ def _parts(backfill: Backfill, now: Instant) -> Script[tuple[list[Stretch], list
 def _decided_fires(
     fires: list[tuple[Instant, Stretch]], backfill: Backfill, pending: Sequence[TriggerVersion]
 ) -> list[tuple[Instant, Stretch]]:
-    """Return the fires before the first undecided fire of any trigger, which would otherwise be passed over."""
+    """Return the fires that may run already: those before the first undecided fire of any trigger.
+
+    A later fire must wait, because the backfill does not go back. With the newest first, all fires wait.
+    """
     if not pending:
         return fires
     reached = min(version.through for version in pending)
@@ -232,7 +245,10 @@ def _by_calendar(one: StoredVersion, calendar: Calendar | None) -> StoredVersion
 
 
 def _cover(backfill: Backfill, asleep: set[UUID], now: Instant) -> Script[None]:
-    """Decide the fires that a pause left undecided, as a resume would do, so that there are ledger rows to cut."""
+    """Record the undecided fires of the paused triggers `asleep` as skipped, as the end of the pause would do.
+
+    The backfill then splits these ledger rows.
+    """
     for timer in (yield from triggers.of_job(backfill.job, lock=True)):
         through = min(backfill.until - 1, now - timer.rules.offset)
         if timer.id not in asleep or timer.next_fire_at is not None or timer.decided_through >= through:
@@ -244,7 +260,7 @@ def _cover(backfill: Backfill, asleep: set[UUID], now: Instant) -> Script[None]:
 
 
 def _choose(backfill: Backfill, fires: Sequence[tuple[Instant, Stretch]], room: int) -> Script[FireChoice]:
-    """Choose the fires to run by their ledger rows."""
+    """Read the ledger rows of fires, and choose the fires to run."""
     rows = yield from _rows(fires)
     return choose(fires, rows, room, force=backfill.force)
 
@@ -268,7 +284,7 @@ def _make(
 
 
 def _rows(fires: Sequence[tuple[Instant, Stretch]]) -> Script[dict[UUID, list[LedgerRow]]]:
-    """Read the ledger rows that cover these fires, at most as many as there are fires."""
+    """Read the ledger rows that cover these fires, by trigger; at most one row for each fire."""
     least: dict[UUID, tuple[Instant, int]] = {}
     for at, stretch in fires:
         lowest, count = least.get(stretch.version.id, (at, 0))
@@ -282,7 +298,7 @@ def _rows(fires: Sequence[tuple[Instant, Stretch]]) -> Script[dict[UUID, list[Le
 def _execution(
     backfill: Backfill, target: Target, pick: Pick, lead: Lead, new_id: Callable[[], UUID], now: Instant
 ) -> NewExecution:
-    """Build the execution for a past fire; its deadline counts from now."""
+    """Build the execution for a past fire. Its deadline counts from now, not from the fire."""
     version = pick.stretch.version
     within = target.spec.within if version.rules.within is None else version.rules.within
     since = previous_fire(version.trigger, pick.at)
@@ -314,7 +330,7 @@ def _moved_on(
 
 
 def _done(backfill: Backfill, now: Instant) -> Backfill:
-    """Complete a backfill. Fires that it did not reach were deleted from the ledger meanwhile: they are unknown."""
+    """Complete a backfill. Fires that it neither ran nor skipped were deleted from the ledger meanwhile: unknown."""
     c = backfill.counts
     counts = structs.replace(c, unknown=max(0, c.total - c.already - c.started))
     return structs.replace(backfill, state="done", counts=counts, completed_at=now)

@@ -1,1 +1,1 @@
-"""The start, judgement and end of rollouts, and the choice of an execution's version."""
+"""The start, the judgement and the end of rollouts."""

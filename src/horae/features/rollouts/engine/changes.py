@@ -1,4 +1,4 @@
-"""Changes of rollouts as scripts: each is one transaction; an error rolls it back completely."""
+"""Changes of rollouts as scripts. Each is one transaction; an error rolls it back completely."""
 
 from functools import partial
 

@@ -1,7 +1,7 @@
-"""Rollouts: shares of a job's new executions run other versions of it; counted, compared, promoted or aborted.
+"""Rollouts: a share of a job's new executions runs another version, until the rollout is promoted or aborted.
 
 Reported attempts are counted in memory and written to the store once a second, outside the transactions of the reports.
-If a server stops, its unwritten counts are lost; that only delays the detection of an exceeded bound.
+If a server stops, its unwritten counts are lost; so a rollout that exceeds its bound may be aborted a little later.
 """
 
 from typing import Any
@@ -35,13 +35,13 @@ from horae.store.definitions.rollouts import newest
 from horae.store.executions.leaving.effects import Effects
 
 PACE = 1.0  # seconds between two writes
-IDLE = 60.0
-MOST_REASON = 256
+IDLE = 60.0  # seconds between steps without new attempts; an ended attempt wakes the service
+MOST_REASON = 256  # characters
 log = structlog.get_logger("horae.engine")
 
 
 class Rollouts:
-    """Operations on rollouts, and the counting of attempts. A `ref` is a job's name or id."""
+    """The operations on rollouts, and the service that counts attempts. A `ref` is a job's name or id."""
 
     name = "rollouts"
 
@@ -61,9 +61,10 @@ class Rollouts:
         return await self._shown(job, rollout)
 
     async def put(self, namespace: int, ref: str, body: Any, *, by: str, if_match: int | None = None) -> RolloutView:
-        """Send shares of new executions to versions of a job: begin a rollout, or change the active one.
+        """Begin a rollout: shares of a job's new executions run other versions; or change the shares of the active one.
 
-        A `change` creates a version that does not become the current one. Raises BadInput, NotFound, Conflict.
+        If the request has a `change`, it creates a version, which does not become the current one. Raises BadInput,
+        NotFound, Conflict.
         """
         request = read_request(body)
         for _ in range(TRIES):
@@ -85,7 +86,7 @@ class Rollouts:
     ) -> RolloutView:
         """Make a version of the rollout the current one and end the rollout.
 
-        Without `version`, the only other version becomes current.
+        `version` may be left out if the rollout tries only one version.
         """
         for _ in range(TRIES):
             before, rollout = await self._active(namespace, ref, if_match)
@@ -107,13 +108,13 @@ class Rollouts:
         return await self.get(namespace, str(before.job.id))
 
     def _settled(self, effects: Effects) -> None:
-        """Queue ended attempts of executions with a version chosen by a rollout."""
+        """Remember ended attempts of executions whose version a rollout chose, for the next step."""
         if effects.trials:
             self._trials += effects.trials
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Count ended attempts, and judge the rollouts with failed ones."""
+        """Store the counts of ended attempts, and judge the rollouts of jobs with failed attempts."""
         left = self._count_at - self._env.clock.monotonic()
         if not self._trials or left > 0:
             return left if self._trials else IDLE
@@ -189,10 +190,11 @@ class Rollouts:
 
 
 def _refuse_workflow(job: Job) -> None:
-    """Refuse workflows: jobs owned by a workflow change with it, so only one version of it can be current."""
+    """Refuse a workflow: the jobs that it owns change with it, so two of its versions cannot run at the same time."""
     if isinstance(job.spec.task, Workflow):
         remedy = (
-            "Try another version of the jobs that its steps run: each workflow keeps the versions chosen at its begin."
+            "Begin rollouts of the jobs that its steps run: an execution of a workflow keeps the job versions that were"
+            " chosen when it began."
         )
         raise Conflict(f'"{job.name}" is a workflow: two versions of it cannot run side by side.', remedy)
 
@@ -212,7 +214,7 @@ def _version_to_promote(job: Job, rollout: Rollout, version: int | None) -> int:
 
 def no_rollout(job: Job, detail: str = "") -> NotFound:
     remedy = f"Begin one: `horae jobs rollout start {job.name} --version N --share 10%`."
-    return NotFound(detail or f'No rollout of job "{job.name}" is on.', remedy)
+    return NotFound(detail or f'No rollout of job "{job.name}" is active.', remedy)
 
 
 def _too_busy(ref: str) -> Busy:

@@ -25,14 +25,14 @@ def _read_by(value: Any, at: str) -> str:
 def _read_weights(value: Any, at: str) -> dict[int, float]:
     given = an_object(value, at, _HOW)
     if not 1 <= len(given) <= MOST_VERSIONS:
-        raise BadInput(f"{at} names {len(given)} of them.", f"Name 1 to {MOST_VERSIONS}.", field=at)
+        raise BadInput(f"{at} names {len(given)} versions.", f"Name 1 to {MOST_VERSIONS} versions.", field=at)
     weights: dict[int, float] = {}
     for name, weight in given.items():
         field = f"{at}.{name[:20]}"
         if not name.isdecimal() or len(name) > 9 or not int(name):
             raise BadInput(f"{name[:20]!r} is not a version.", _HOW, field=field)
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= 1_000_000:
-            raise BadInput(f"The weight of version {name} is no number from 0 on.", _HOW, field=field)
+            raise BadInput(f"The weight of version {name} is not a number from 0 to 1000000.", _HOW, field=field)
         weights[int(name)] = float(weight)
     if not sum(weights.values()):
         raise BadInput("All weights are 0: nothing could run.", _HOW, field=at)
@@ -40,7 +40,7 @@ def _read_weights(value: Any, at: str) -> dict[int, float]:
 
 
 def percent(value: Any, field: str) -> float:
-    """Parse a share: "10%", or 10."""
+    """Parse a share, "10%" or 10, into percent."""
     remedy = 'Write it as "10%", from 0 to 100.'
     text = value.strip().removesuffix("%") if isinstance(value, str) else value
     try:
@@ -48,7 +48,7 @@ def percent(value: Any, field: str) -> float:
     except (TypeError, ValueError):
         number = -1.0
     if not 0 <= number <= 100:
-        raise BadInput(f"{field} {str(value)[:20]!r} is no share.", remedy, field=field)
+        raise BadInput(f"{field} {str(value)[:20]!r} is not a share.", remedy, field=field)
     return number
 
 
@@ -70,31 +70,37 @@ class RolloutRequest(Struct, frozen=True, kw_only=True, rename="camel"):
     ] = None
     change: Annotated[
         dict[str, Any] | None,
-        Field(CHANGE, "A JSON merge patch; it makes the version to try.", example={"priority": 7}, flag=""),
+        Field(CHANGE, "A JSON merge patch that creates the version to try.", example={"priority": 7}, flag=""),
     ] = None
     share: Annotated[
         float | None,
-        Field(SHARE, "The share of new executions that run it.", example="10%", metavar="PERCENT"),
+        Field(SHARE, "The share of new executions that run this version.", example="10%", metavar="PERCENT"),
     ] = None
     versions: Annotated[
         dict[int, float] | None,
         Field(
-            WEIGHTS, "Weights of versions, instead of a share.", example={"6": 90, "7": 10}, flag="",
+            WEIGHTS, "The weights of several versions, instead of a share.", example={"6": 90, "7": 10}, flag="",
         ),
     ] = None  # fmt: skip
     by: Annotated[
-        str, Field(BY, "Executions with equal keys run the same version.", example="${params.customer}", metavar="KEY")
-    ] = ""
+        str,
+        Field(
+            BY, "A template for a key: executions with equal keys run the same version.", example="${params.customer}",
+            metavar="KEY",
+        ),
+    ] = ""  # fmt: skip
     abort_above: Annotated[
         float | None,
         Field(
-            SHARE, "Abort it when a larger share of another version's attempts fails.", example="5%", metavar="PERCENT"
+            SHARE, "Abort the rollout when more than this share of a tried version's attempts fails.", example="5%",
+            metavar="PERCENT",
         ),
-    ] = None
+    ] = None  # fmt: skip
     minimum: Annotated[
         int,
         Field(
-            Integer(1, 1_000_000, "How many attempts are seen before judging."), "Attempts before a version is judged."
+            Integer(1, 1_000_000, "Give the number of attempts before a version is judged."),
+            "The number of a version's attempts before it is judged.",
         ),
     ] = 20
 
@@ -107,10 +113,10 @@ def read_request(body: Any) -> RolloutRequest:
     request: RolloutRequest = ROLLOUT.make(an_object(body, "body", _HOW))
     ways = [name for name in ("version", "change", "versions") if getattr(request, name) is not None]
     if len(ways) != 1:
-        what = "does not say which version" if not ways else f"says both {ways[0]} and {ways[1]}"
+        what = "names no version" if not ways else f"has both {ways[0]} and {ways[1]}"
         raise BadInput(f"This rollout {what}.", _HOW, field=ways[1] if ways else "version")
     if (request.share is None) == (request.versions is None):
-        raise BadInput("A share goes with one version; versions have weights.", _HOW, field="share")
+        raise BadInput("Give a share for one version or change, and only weights for several.", _HOW, field="share")
     return request
 
 

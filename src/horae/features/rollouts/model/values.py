@@ -1,4 +1,4 @@
-"""Counts of the versions that a rollout compares, and the decision to abort it."""
+"""The attempts of the versions that a rollout compares, counted, and the decision to abort the rollout."""
 
 from collections.abc import Collection, Iterator, Mapping
 from math import log2
@@ -8,12 +8,12 @@ from msgspec import Struct
 from horae.env import Micros
 from horae.model.definitions.rollout import Outcome, RolloutAttempts, RolloutPlan
 
-STEPS = 8  # duration buckets per power of two: 9 % apart
-UNTIMED = -1
+STEPS = 8  # duration buckets per power of two, so that a bucket is 9 % longer than the one before
+UNTIMED = -1  # the bucket of attempts whose duration is not known
 
 
 def buckets_of(trial: RolloutAttempts) -> Iterator[tuple[int, int]]:
-    """Yield the buckets of a trial with counts; attempts without a known duration are in UNTIMED, which comes last."""
+    """Yield the buckets of attempts, each with a count; those without a known duration are in UNTIMED, the last."""
     yield from ((bucket_of(span), 1) for span in trial.spans)
     if trial.count > len(trial.spans):
         yield UNTIMED, trial.count - len(trial.spans)
@@ -30,7 +30,7 @@ def span_of(bucket: int) -> Micros:
 
 
 class Tally(Struct):
-    """The counts of one version."""
+    """The counts of one version's attempts."""
 
     outcomes: dict[str, int] = {}
     spans: dict[int, int] = {}  # bucket -> the number of successes
@@ -53,7 +53,7 @@ class Tally(Struct):
         return 100 * self.count("failed", "retried") / self.attempts if self.attempts else None
 
     def percentile(self, percent: float) -> Micros | None:
-        """Return a percentile of the durations of successes, accurate to about a tenth."""
+        """Return a percentile of the durations of successful attempts, accurate to about 10 %."""
         wanted = sum(self.spans.values()) * percent / 100
         for bucket in sorted(self.spans):
             wanted -= self.spans[bucket]
@@ -63,7 +63,7 @@ class Tally(Struct):
 
 
 def judge(plan: RolloutPlan, current: int, tallies: Mapping[int, Tally]) -> str | None:
-    """Return the reason to abort a rollout, or None to continue. Versions other than the current one are judged."""
+    """Return the reason to abort a rollout, or None to continue. The current version is not judged."""
     if plan.abort_above is None:
         return None
     for version in sorted(plan.shares.keys() - {current}):

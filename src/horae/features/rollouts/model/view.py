@@ -88,6 +88,6 @@ def _took(tally: Tally, percent: int) -> str | None:
 
 
 def _rounded(span: int) -> int:
-    """Round to three digits, since the value is no more accurate."""
+    """Round to three digits, because the value is not more accurate."""
     unit = int(10 ** max(0, len(str(span)) - 3))
     return round(span / unit) * unit

@@ -1,8 +1,9 @@
 """Rollouts: their start, change and end, and the counts of their versions.
 
-A job's row has the number of its active rollout. An execution whose version was chosen under another number chooses
-again. The end of a rollout locks the job's row, its timers and its dependents' row, as a change of the job does. So an
-earlier choice is either visible to it or is never written.
+The start, each change and the end of a rollout give it a new number; the job's row has the number of the active
+rollout. If the number has changed since the version of a new execution was chosen, the version is chosen again. The end
+locks the job's row, its timers and the rows of the jobs that depend on it, as a change of the job does. So an execution
+whose version was chosen earlier is either committed before the end, or the choice is repeated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,7 +56,10 @@ def job(job_id: UUID) -> Script[jobs.StoredJob | None]:
 
 
 def hold(job: UUID, namespace: int) -> Script[tuple[int, str] | None]:
-    """Lock a job with everything that chooses its versions; return its version and state."""
+    """Lock a job, its triggers and its dependents, so that no execution chooses a version; return version and state.
+
+    Return None if the job does not exist.
+    """
     locked = yield from jobs.lock(job, namespace)
     if locked is not None:
         yield from triggers.of_job(job, lock=True)  # guard: rollout-locks-triggers
@@ -84,7 +88,7 @@ def begin(job: UUID, plan: RolloutPlan, by: str, now: Instant) -> Script[Rollout
 def end(
     job: UUID, number: int | None, state: RolloutState, cause: str, by: str, now: Instant
 ) -> Script[Rollout | None]:
-    """End the rollout of a locked job; return None if none is active, or only one with another number."""
+    """End the rollout of a locked job. Return None if no rollout is active, or if `number` is that of another one."""
     before = yield from newest(job)
     if before is None or before.state != "on" or number not in (None, before.number):
         return None
@@ -103,7 +107,7 @@ def _put(rollout: Rollout) -> Script[None]:
 
 
 def count(server: UUID, trials: Sequence[RolloutAttempts]) -> Script[None]:
-    """Add the results of attempts to the counts of the versions that ran."""
+    """Add attempts to the counts of the versions that they ran; `server` is the id of this server."""
     rows = yield ForEach(
         CHOSEN, (("parcel", "uuid"),), [(parcel,) for parcel in sorted({one.parcel for one in trials})]
     )

@@ -1,8 +1,8 @@
-"""Tables of rollouts: counts per version."""
+"""The table of attempts that rollouts count, by version."""
 
 from horae.store.schema.columns import BIG, ID, INT, TEXT, col, key, table
 
-# Each server adds to its own rows; `bucket` is a duration on a logarithmic scale.
+# Each server adds to its own rows. `bucket` stands for a range of durations (`model.values.bucket_of`).
 rollout_counts = table(
     "rollout_counts",
     key("job", ID),

@@ -1,4 +1,4 @@
-"""Changes of templates as scripts: each changes a template and all its jobs in one transaction, or changes nothing."""
+"""Changes of templates as scripts. In one transaction, each changes a template and all its jobs, or changes nothing."""
 
 from collections.abc import Collection, Sequence
 from uuid import UUID
@@ -14,11 +14,11 @@ from horae.store.definitions.jobs import StoredJob
 from horae.store.script import Script
 from horae.store.triggers.dependencies.starts import Consequences
 
-Seen = Collection[tuple[UUID, int]]  # jobs made from a template, with their versions
+Seen = Collection[tuple[UUID, int]]  # the jobs that were made from a template when they were read, with their versions
 
 
 class JobsChanged(Exception):
-    """A job changed since the change of its template was computed, which must be repeated."""
+    """The template or its jobs have changed since they were read, so the change must be computed again."""
 
 
 def create(template_id: UUID, namespace: int, name: str, body: Body, now: Instant) -> Script[bool]:
@@ -51,7 +51,7 @@ def change(
 
 
 def delete(before: JobTemplate, now: Instant) -> Script[list[str]]:
-    """Delete a template without jobs; otherwise return the names of its jobs. Raises JobsChanged."""
+    """Delete a template if no job is made from it. Return the names of the jobs that are. Raises JobsChanged."""
     yield from locks.take(locks.of_dependencies(before.namespace))
     if (yield from job_templates.present(before.id)) != before.version:
         raise JobsChanged

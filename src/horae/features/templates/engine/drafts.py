@@ -1,4 +1,4 @@
-"""Drafts of jobs made from templates: the named template, filled in with a job's values."""
+"""Definitions of jobs that name a template: the template, filled in with the job's values."""
 
 from typing import Any
 
@@ -19,11 +19,11 @@ async def derive(store: Store, namespace: int, body: dict[str, Any]) -> tuple[di
     found = await store.read(lambda: templates.named(namespace, name))
     if found is None:
         raise await _missing(store, namespace, name)
-    return await by(found)(namespace, body)
+    return await derivation_from(found)(namespace, body)
 
 
-def by(template: JobTemplate) -> Derive:
-    """Return a function that makes definitions from this template, even if its name has been reused."""
+def derivation_from(template: JobTemplate) -> Derive:
+    """Return a function that makes definitions from this template, even if another one has its name by now."""
 
     async def derive(namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derivation]:
         return _filled(template, body)

@@ -1,4 +1,4 @@
-"""The new definitions of everything made from a template when it changes: jobs, and workflows that run some of them."""
+"""The new definitions of all jobs made from a template when it changes, including workflows that run some of them."""
 
 from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
@@ -8,7 +8,7 @@ from horae.engine.definitions.job_changes import JobDraft
 from horae.engine.definitions.jobs import Jobs
 from horae.engine.definitions.owned_jobs import NO_SIBLINGS, SiblingChanges
 from horae.errors import Forbidden, HoraeError
-from horae.features.templates.engine.drafts import by
+from horae.features.templates.engine.drafts import derivation_from
 from horae.features.templates.model.values import JobTemplate
 from horae.model.definitions.job import Spec
 from horae.model.workflows.decisions.naming import calls_of
@@ -19,7 +19,11 @@ Drafts = dict[UUID, JobDraft | HoraeError]  # by job: the draft, or the error if
 
 
 async def draft_all(jobs: Jobs, after: JobTemplate, users: Sequence[StoredJob]) -> Drafts:
-    """Draft all jobs of a template. A workflow is drafted with the new definitions of jobs that its steps run."""
+    """Draft all jobs of the changed template `after`.
+
+    If a changed workflow runs other changed jobs, all jobs are drafted again in the order of their dependencies, so
+    that the workflow is checked against the new definitions of the jobs that it runs.
+    """
     drafts = {user.job.id: await _drafted(jobs, user, after, NO_SIBLINGS) for user in users}
     known = {user.job.id: user for user in users}
     changed = {
@@ -46,13 +50,13 @@ def dependencies_first(drafts: Drafts) -> list[UUID]:
     try:
         used = {job_id: sorted(runs[job_id] & runs.keys()) for job_id in sorted(runs)}
         return list(TopologicalSorter(used).static_order())
-    except CycleError:  # the write refuses cycles
+    except CycleError:  # the order does not matter, because the transaction refuses cycles
         return sorted(drafts)
 
 
 async def _drafted(jobs: Jobs, user: StoredJob, after: JobTemplate, beside: SiblingChanges) -> JobDraft | HoraeError:
     try:
-        return await jobs.redraft(user, by(after), beside)
+        return await jobs.redraft(user, derivation_from(after), beside)
     except Forbidden:
         raise
     except HoraeError as error:

@@ -1,4 +1,4 @@
-"""Templates of jobs and workflows: a change of one changes the jobs made from it, in the same transaction."""
+"""Templates of jobs and workflows. A change of a template changes the jobs made from it in the same transaction."""
 
 from typing import Any, Literal
 from uuid import UUID
@@ -13,7 +13,7 @@ from horae.engine.definitions.permits import check_template
 from horae.env import Env
 from horae.errors import Busy, Conflict, HoraeError, NotFound, Stale
 from horae.features.templates.engine import changes
-from horae.features.templates.engine.drafts import by, derive
+from horae.features.templates.engine.drafts import derivation_from, derive
 from horae.features.templates.engine.joint_drafts import dependencies_first, draft_all
 from horae.features.templates.model.read import read_template
 from horae.features.templates.model.values import Body, JobTemplate
@@ -35,9 +35,9 @@ Change = Literal["created", "changed", "unchanged"]
 class _Effect(Struct, frozen=True):
     """The effect of a template's change on the jobs made from it."""
 
-    seen: frozenset[tuple[UUID, int]] = frozenset()
-    edits: tuple[tuple[StoredJob, JobDraft], ...] = ()
-    affected: tuple[AffectedView, ...] = ()
+    seen: frozenset[tuple[UUID, int]] = frozenset()  # all jobs made from it, with their versions
+    edits: tuple[tuple[StoredJob, JobDraft], ...] = ()  # the jobs that change, each with its new definition
+    affected: tuple[AffectedView, ...] = ()  # the jobs that change or can no longer be made, for users
 
 
 class Templates:
@@ -79,8 +79,8 @@ class Templates:
     ) -> tuple[TemplateView, Change]:
         """Create or change the template of this name, together with all jobs made from it.
 
-        With `dry_run`, only report what would change. Raises BadInput, Stale, and Conflict if one of the jobs could no
-        longer be made; nothing changes then.
+        With `dry_run`, only report the changes. Raises BadInput, Stale, and Conflict if one of the jobs could no longer
+        be made; then nothing changes.
         """
         name, content = read_template(name, body)
         check_template(name, content.job)
@@ -102,7 +102,7 @@ class Templates:
             if await self._change(before, content, effect):
                 shown = await self.get(namespace, name)
                 return structs.replace(shown, affected=list(effect.affected)), "changed"
-        raise Busy(f'Template "{name}", or what was made from it, was changed again and again meanwhile.')
+        raise Busy(f'Template "{name}", or a job made from it, was changed again and again meanwhile.')
 
     async def delete(self, namespace: int, name: str, *, if_match: int | None = None) -> None:
         """Delete a template that no job is made from. Raises NotFound, Stale, Conflict."""
@@ -152,9 +152,9 @@ class Templates:
         return _Effect(frozenset((one.job.id, one.job.version) for one in users), tuple(edits), tuple(affected))
 
     async def _check_whole(self, namespace: int, name: str, body: Body) -> None:
-        """Refuse a template that cannot make a job, judged by its defaults if all its parameters have one."""
+        """Refuse a template from which no job can be made; this is checked if all its parameters have a default."""
         if len(body.defaults) == len(body.parameters):
-            await self._jobs.check_template(namespace, name, by(self._unsaved(namespace, name, body)))
+            await self._jobs.check_template(namespace, name, derivation_from(self._unsaved(namespace, name, body)))
 
     def _unsaved(self, namespace: int, name: str, body: Body) -> JobTemplate:
         now = self._env.now()
@@ -174,7 +174,7 @@ class Templates:
 
 
 class StoredTemplates:
-    """The templates as the kernel uses them."""
+    """The operations on templates that the kernel calls."""
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
@@ -184,7 +184,7 @@ class StoredTemplates:
         return await derive(self._store, namespace, body)
 
     async def apply(self, jobs: Jobs, namespace: int, document: dict[str, Any]) -> AppliedView:
-        """Create or change a template and the jobs made from it, as a document says."""
+        """Create or change a template, and the jobs made from it, to match a document."""
         templates = Templates(self._env, self._store, jobs)
         view, outcome = await templates.put(namespace, document.get("name", ""), document)
         affected = [one.job for one in view.affected]
@@ -206,7 +206,7 @@ def _refuse_broken(name: str, effect: _Effect) -> None:
     broken = [one for one in effect.affected if one.error is not None]
     if broken:
         first = broken[0]
-        others = f" {len(broken) - 1} others neither." if len(broken) > 1 else ""
+        others = f" Nor could {len(broken) - 1} other jobs." if len(broken) > 1 else ""
         raise Conflict(
             f'Job "{first.job}" could not be made from template "{name}" any more: {first.error}{others}',
             "Change these jobs first, or the template in another way. Nothing was changed.",
@@ -215,7 +215,7 @@ def _refuse_broken(name: str, effect: _Effect) -> None:
 
 
 def quoted_names(names: list_of[str]) -> str:
-    """Quote the first names and count the rest."""
+    """Quote the first names and count the others."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(f'"{name}"' for name in names[:MOST_NAMED]) + more
 

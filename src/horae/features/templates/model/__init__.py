@@ -1,1 +1,1 @@
-"""Templates: values and their API format."""
+"""Templates: their definition, the placeholders in them, and their API format."""

@@ -9,7 +9,7 @@ from horae.model.documents.schema import check_schema
 from horae.model.fields.kinds import Custom
 from horae.model.fields.values import an_object, refuse_unknown
 
-NOT_FILLED = ("name", "template", "with")  # given by each job itself
+NOT_FILLED = ("name", "template", "with")  # fields that only the jobs made from a template give
 MOST_PARAMETERS = 100
 HOW = 'Send {"parameters": {"region": {"type": "string"}}, "job": {"command": ["backup", "${with.region}"]}}.'
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -28,12 +28,14 @@ def _read_parameters(value: Any, at: str) -> dict[str, dict[str, Any]]:
     for name, schema in given.items():
         field = f"{at}.{name[:64]}"
         if not _PARAMETER.fullmatch(name):
-            raise BadInput(f"{name[:64]!r} is not the name of a parameter.", "Use letters, digits and _.", field=field)
+            remedy = "Use letters, digits and _, and begin with a letter or _."
+            raise BadInput(f"{name[:64]!r} is not a valid name of a parameter.", remedy, field=field)
         an_object(schema, field, 'A parameter is a JSON schema, such as {"type": "string", "default": "eu"}.')
         validator = check_schema(schema, field)
         problem = validator.problem(schema["default"]) if "default" in schema else None
         if problem is not None:
-            raise BadInput(f"The default of {name!r}: {problem.message}.", "Give one that fits.", field=field)
+            remedy = "Give a default that fits the schema."
+            raise BadInput(f"The default of {name!r}: {problem.message}.", remedy, field=field)
     return given
 
 

@@ -1,8 +1,9 @@
 """Templates of jobs and workflows: a definition with parameters, filled in once, when a job is made from it.
 
-`${with.region}` is replaced then; other expressions (`${params.day}`, a shell's `${HOME}`) stay unchanged until the job
-runs. A text that is a single such expression becomes its value, whatever its type. A command's text is split into words
-before placeholders are filled in, and a shell line must not have any.
+A placeholder such as `${with.region}` is then replaced by its value; other expressions (`${params.day}`, a shell's
+`${HOME}`) stay unchanged until the job runs. If a text consists of one placeholder only, it becomes the value itself,
+of whatever type. The text of a command is split into words before its placeholders are filled in, so that values never
+create words; a shell line must not have placeholders.
 """
 
 import re
@@ -28,7 +29,8 @@ SCOPE = frozenset({"with"})
 _SPEAKS = re.compile(r"(?<![\w.\"'])with\s*[.\[]")
 _COMMAND = re.compile(r"\.command(\.argv)?$")
 _SHELL = re.compile(r"\.command\.shell$")
-_DATA = re.compile(r"\.(params|env|http|tags|schema|schedule|triggers|with)(\.|\[|$)")  # in the job's own fields
+# Fields with the user's own data, in which a member named `command` is not the command of the job.
+_DATA = re.compile(r"\.(params|env|http|tags|schema|schedule|triggers|with)(\.|\[|$)")
 _PLACE = re.compile("\0([0-9]+)\0")
 _NAMED = re.compile(r"(?<![\w.\"'])with\s*(?:\.\s*(\w+)|\[\s*[\"']([^\"']+)[\"']\s*\])")
 
@@ -39,7 +41,7 @@ class Body(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
     job: Annotated[
         dict[str, Any],
         Field(
-            FILLED, "A job's definition without its name, with `${with.region}` in texts.",
+            FILLED, "A job's definition without its name, with placeholders such as `${with.region}` in texts.",
             example={"command": ["backup", "${with.region}"]},
         ),
     ]  # fmt: skip
@@ -54,7 +56,7 @@ class Body(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of all values together; parameters without a default are required."""
+        """The JSON schema of the object with the values of all parameters; those without a default are required."""
         required = [name for name, schema in self.parameters.items() if "default" not in schema]
         return {
             "type": "object", "properties": self.parameters, "required": required, "additionalProperties": False,
@@ -88,7 +90,7 @@ class JobTemplate(Struct, frozen=True, kw_only=True):
     updated_at: Instant
 
     def fill(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the definition filled in with these values and the defaults. Raises BadInput."""
+        """Return the definition with its placeholders replaced by these values and the defaults. Raises BadInput."""
         problem = check_schema(self.body.schema, "parameters").problem(values)
         if problem is not None:
             where = ".".join(["with", *problem.path])
@@ -101,13 +103,16 @@ class JobTemplate(Struct, frozen=True, kw_only=True):
         return filled
 
     def derive(self, name: str, values: dict[str, Any], own: dict[str, Any]) -> tuple[dict[str, Any], TemplateUse]:
-        """Return the complete definition of a job, and the record of its template."""
+        """Return the complete definition of a job, and the record of its template.
+
+        `own` are the fields that the job itself gives; they are merged over those of the template.
+        """
         whole = merge_definition(self.fill(values), {field: value for field, value in own.items() if field != "name"})
         return {**whole, "name": name}, TemplateUse(template=self.id, name=self.name, values=values, own=own)
 
 
 def fill_placeholders(value: Any, values: dict[str, Any], field: str) -> Any:
-    """Replace every `${with...}` in the texts of a JSON value."""
+    """Replace every placeholder in the texts of a JSON value; `field` is the path of the value."""
     if isinstance(value, str):
         return _words(value, values, field) if _is_command(value, field) else _text(value, values, field)
     if isinstance(value, dict):
@@ -136,7 +141,7 @@ def _is_command(text: str, field: str) -> bool:
 
 
 def _words(text: str, values: dict[str, Any], field: str) -> list[str]:
-    """Split a command into words and fill in each word; filled-in values never create new words."""
+    """Split a command into words, and then fill in each word."""
     found: list[str] = []
     pieces, at = [], 0
     for start, end in _expressions(text):
@@ -152,7 +157,7 @@ def _words(text: str, values: dict[str, Any], field: str) -> list[str]:
 
 
 def _expressions(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of expressions over a template's parameters."""
+    """Yield the positions of the `$` and the `}` of each placeholder: an expression over the template's parameters."""
     at = 0
     while (start := text.find("${", at)) >= 0:
         at = start + 2
@@ -172,7 +177,7 @@ def _value(source: str, values: dict[str, Any], field: str) -> Any:
 
 
 def check_expressions(value: Any, known: dict[str, Any], field: str = "job") -> None:
-    """Refuse expressions that can never be filled in: invalid ones, and those with unknown parameters."""
+    """Refuse placeholders that can never be filled in: invalid expressions, and those with unknown parameters."""
     if isinstance(value, dict):
         for key, member in value.items():
             check_expressions(member, known, f"{field}.{key}")

@@ -12,7 +12,7 @@ from horae.model.definitions.reading.diff import Difference
 
 
 class AffectedView(View, frozen=True, kw_only=True):
-    """A job that a change of its template changes, with the changes; or the error if it can no longer be made."""
+    """A job that changes with its template: its changes, or the error if it can no longer be made from the template."""
 
     job_id: UUID
     job: str
@@ -30,11 +30,13 @@ class TemplateView(View, Versioned, frozen=True, kw_only=True):
     updated_at: Time
     description: str
     parameters: Annotated[
-        dict[str, Any], Meta(description="A JSON schema for each; one with a default may be left out.")
+        dict[str, Any], Meta(description="A JSON schema for each parameter; one with a default may be left out.")
     ]
     job: dict[str, Any]
     jobs: Annotated[list[str], Meta(description="The jobs that were made from it; in lists it is empty.")]
-    affected: Annotated[list[AffectedView], Meta(description="What a change of it changed, or would change.")]
+    affected: Annotated[
+        list[AffectedView], Meta(description="The jobs that this change of the template changed, or would change.")
+    ]
     dry_run: bool = False
 
 

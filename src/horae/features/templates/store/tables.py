@@ -1,4 +1,4 @@
-"""Versions of templates."""
+"""The table of versions of templates."""
 
 from horae.store.schema.columns import BIG, ID, INT, TEXT, col, key, table
 

@@ -1,4 +1,7 @@
-"""Templates of jobs, and the jobs made from them; every change of a template holds the lock of `made`."""
+"""Templates of jobs, and the jobs made from them.
+
+Every change of a template is made under the advisory lock `locks.of_dependencies` of its namespace.
+"""
 
 from uuid import UUID
 
