@@ -10,7 +10,7 @@ from msgspec import structs
 from horae.model.admission.placement.placement import Cost
 from horae.model.fleet.deal import GRANT_BYTES, WorkRequest, capacity, deal
 from horae.model.fleet.protocol import MAX_EXCHANGE
-from horae.model.fleet.suspects import SessionSuspects, is_suspect, most
+from horae.model.fleet.suspects import SessionSuspects, is_suspect, most_suspects
 from tests.model.making import JOBS, PARCELS, cuts, items, queued
 
 SESSIONS = [UUID(int=n) for n in range(1, 6)]
@@ -93,7 +93,7 @@ def test_suspects_are_bounded_by_session_and_idle_slots(slices, wants):
         assert count <= want.free
         if suspects:
             worst = max(want.company.losses, *(d.slice.losses for d in suspects), 0)
-            assert want.company.held + count <= most(worst, want.company.slots)
+            assert want.company.held + count <= most_suspects(worst, want.company.slots)
             assert done.wants[i].company == structs.replace(want.company, held=want.company.held + count, losses=worst)
         else:
             assert done.wants[i].company == want.company

@@ -20,8 +20,8 @@ from horae.model.executions.parcel import (
     check_item,
     encode_extras,
     extras_of,
-    loads,
     make_parcel,
+    parcel_sizes,
 )
 
 ENVELOPE = Envelope(namespace=1, job=UUID(int=9), version=1, queue=1, lane=1, priority=4, due_at=0)
@@ -110,7 +110,7 @@ def test_size_is_bounded():
 
 @given(st.lists(st.integers(0, MAX_BYTES) | st.sampled_from([0, 1, MAX_BYTES, MAX_ITEM]), max_size=40))
 def test_loads_cover_all_items_in_order_within_bounds(sizes):
-    counts = loads(sizes)
+    counts = parcel_sizes(sizes)
 
     assert sum(counts) == len(sizes)
     at = 0
@@ -128,15 +128,15 @@ def test_loads_cover_all_items_in_order_within_bounds(sizes):
 @given(st.integers(0, 3 * MAX_ITEMS + 1))
 def test_a_load_is_filled_before_the_next_begins(n):
     full, rest = divmod(n, MAX_ITEMS)
-    assert loads([10] * n) == [MAX_ITEMS] * full + ([rest] if rest else [])
+    assert parcel_sizes([10] * n) == [MAX_ITEMS] * full + ([rest] if rest else [])
 
 
 def test_a_large_item_has_its_own_parcel():
-    assert loads([10, MAX_ITEM, 10]) == [1, 1, 1]
+    assert parcel_sizes([10, MAX_ITEM, 10]) == [1, 1, 1]
 
 
 def test_a_large_item_does_not_make_its_neighbours_look_large():
-    assert loads([100] * 600 + [50_000] + [100] * 600) == [600, 10, 591]
+    assert parcel_sizes([100] * 600 + [50_000] + [100] * 600) == [600, 10, 591]
 
 
 @given(st.lists(st.binary(max_size=30), min_size=1, max_size=20))

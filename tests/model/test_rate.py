@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.env import SECOND
-from horae.model.admission.rate import NEVER, Rate
+from horae.model.admission.rate import UNUSED, Rate
 
 RATES = st.builds(Rate, st.integers(1, 50), st.integers(SECOND, 60 * SECOND), st.integers(1, 10))
 
 
 @given(RATES, st.lists(st.integers(0, 5 * SECOND), min_size=1, max_size=60))
 def test_no_span_has_more_starts_than_its_pace_and_one_burst(rate, steps):
-    pace, now, starts = NEVER, 1_000_000 * SECOND, []
+    pace, now, starts = UNUSED, 1_000_000 * SECOND, []
     for step in steps:
         now += step
         room = rate.room(pace, now)
@@ -25,7 +25,7 @@ def test_no_span_has_more_starts_than_its_pace_and_one_burst(rate, steps):
 @given(RATES, st.integers(0, 30))
 def test_the_next_start_is_allowed_at_the_announced_time(rate, taken):
     now = 1_000_000 * SECOND
-    pace = rate.after(NEVER, taken, now)
+    pace = rate.after(UNUSED, taken, now)
     opens_at = rate.opens_at(pace)
     assert rate.room(pace, max(now, opens_at)) >= 1
     if opens_at > now:
@@ -33,4 +33,4 @@ def test_the_next_start_is_allowed_at_the_announced_time(rate, taken):
 
 
 def test_a_pause_allows_one_burst():
-    assert Rate(10, SECOND, 3).room(NEVER, 3600 * SECOND) == 3
+    assert Rate(10, SECOND, 3).room(UNUSED, 3600 * SECOND) == 3

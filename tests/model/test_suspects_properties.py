@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.model.definitions.retry import LOST, NoRetry
-from horae.model.fleet.suspects import SUSPECT, Loss, SessionSuspects, after_loss, is_suspect, most, tries
+from horae.model.fleet.suspects import SUSPECT, Loss, SessionSuspects, after_loss, is_suspect, most_suspects, tries
 from tests.suspects import may_meet
 
 slots = st.integers(0, 200)
@@ -26,8 +26,8 @@ def test_a_session_never_holds_too_many_suspects(slots, offers):
 
 @given(slots, st.integers(SUSPECT, 40))
 def test_each_loss_halves_the_room_down_to_one(slots, losses):
-    assert most(SUSPECT, slots) == max(1, slots // 2)
-    assert most(losses + 1, slots) == max(1, most(losses, slots) // 2)
+    assert most_suspects(SUSPECT, slots) == max(1, slots // 2)
+    assert most_suspects(losses + 1, slots) == max(1, most_suspects(losses, slots) // 2)
     assert SessionSuspects(slots=slots).room(losses) >= 1
 
 
@@ -37,7 +37,7 @@ def test_an_execution_ends_as_poison_only_after_running_as_the_only_suspect(slot
     last = tries(slots)
     assert after_loss(last, 0, False, Loss(slots=slots, alone=False)) is None
     assert after_loss(last + 1, 0, False, Loss(slots=slots, alone=False)) == NoRetry("poison")
-    assert slots == 1 or all(most(losses, slots) == 1 for losses in (last - 1, last))
+    assert slots == 1 or all(most_suspects(losses, slots) == 1 for losses in (last - 1, last))
 
 
 @given(slots)

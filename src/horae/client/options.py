@@ -300,13 +300,13 @@ class NamespaceFields(TypedDict, total=False):
     description: str | None
     """What it is for."""
     retention: Span | Mapping[str, Span] | None
-    """How long ended executions are kept, all or by outcome, if not as long as the servers' setting."""
+    """How long ended executions are kept: one span, or one for each outcome; by default, the servers' setting."""
     archive: bool | Sequence[str] | None
     """Executions that are archived when their retention ends: true for all, or outcomes."""
     defaults: Mapping[str, Any] | None
     """Values for fields that jobs do not set themselves."""
     weight: float | None
-    """Its share of the servers' work for all namespaces, against other namespaces."""
+    """Its weight against other namespaces, by which servers divide their own work."""
     queue_policy: str | Mapping[str, Any] | None
     """The policy of queues that set none."""
 

@@ -9,7 +9,7 @@ from horae.errors import BadInput, HoraeError
 from horae.model.definitions.job import Job
 from horae.model.documents.schema import CheckBudget, ParamsCheck
 from horae.model.documents.schema_cost import MOST_UNITS
-from horae.model.executions.parcel import check_item, plain_objects
+from horae.model.executions.parcel import check_item, decode_if_small
 
 MOST_VALIDATORS = 1000
 TOGETHER = 500  # items that are decoded together
@@ -66,7 +66,7 @@ class ParamsChecker:
 
     def _all_fit(self, items: Sequence[bytes], job: Job) -> bool:
         """Return whether all items fit, as far as a quick check can tell."""
-        values = plain_objects(items)
+        values = decode_if_small(items)
         if values is None or job.spec.schema is None:
             return values is not None
         fit = self._fit(job)

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, Instant
 from horae.errors import OverQuota, TooOften
-from horae.model.admission.rate import NEVER, Rate
+from horae.model.admission.rate import UNUSED, Rate
 
 AT_ONCE = 4  # running requests of a namespace, times its weight
 CALM = 1.0  # seconds without a request after which a namespace no longer competes
@@ -45,7 +45,7 @@ class NamespaceRates:
         """
         if self.rate is None:
             return 0
-        pace = self._paces.pop(namespace, NEVER)
+        pace = self._paces.pop(namespace, UNUSED)
         if not self.rate.room(pace, now):
             self._paces[namespace] = pace
             return max(1, -(-(self.rate.opens_at(pace) - now) // SECOND))

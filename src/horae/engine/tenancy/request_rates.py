@@ -6,7 +6,7 @@ limited by the workers' slots and connections.
 
 from horae.env import SECOND, Env, Instant
 from horae.errors import TooOften
-from horae.model.admission.rate import NEVER, Rate
+from horae.model.admission.rate import UNUSED, Rate
 from horae.model.tenancy.principal import Principal, RequestLimit
 
 MOST = 10_000  # credentials in memory
@@ -29,7 +29,7 @@ class RequestRates:
                 return
             allowed = RequestLimit(of=principal.key, rate=self._default)
         now, rate = self._env.now(), allowed.rate
-        pace = self._paces.pop(allowed.of, NEVER)
+        pace = self._paces.pop(allowed.of, UNUSED)
         if not rate.room(pace, now):
             self._paces[allowed.of] = pace
             self.refused += 1

@@ -16,7 +16,7 @@ from horae.engine.base.refs import find_job
 from horae.engine.triggers.fire_forecasts import count_coming
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
-from horae.model.base.days import a_day, begin_of_day, day_at, days_between
+from horae.model.base.days import begin_of_day, day_at, days_between, parse_day
 from horae.model.base.instant import format_instant
 from horae.model.executions.tally import HOUR, OutcomeCounts
 from horae.model.triggers.fire_view import FireCountsView, FireCountView
@@ -60,8 +60,8 @@ class FireCounts:
         """Return counts by minute, hour or day, from one day through another; by default of today."""
         now = self._env.now()
         today = day_at(zone, now)
-        first = today if since is None else a_day(zone, since, "from")
-        last = first if until is None else a_day(zone, until, "to")
+        first = today if since is None else parse_day(zone, since, "from")
+        last = first if until is None else parse_day(zone, until, "to")
         if not 0 <= (last - first).days < MOST_DAYS[by]:
             detail = f"{first} to {last} is not a window of 1 to {MOST_DAYS[by]} days."
             remedy = "Give a shorter window, or count by " + ("hour." if by == "day" else "day.")

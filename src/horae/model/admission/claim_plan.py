@@ -102,15 +102,15 @@ class _Share:
 
     def take(self, most: int) -> tuple[LaneState, int]:
         """Take at most `most` executions from the current lane, and return the lane and their number."""
-        view = self.lanes[self.at]
+        state = self.lanes[self.at]
         count = min(most, self.left)
         self.left -= count
         self.owed -= count
-        self.virtual += count * view.price
+        self.virtual += count * state.price
         if self.left <= 0:
             self.at += 1
             self.left = self.lanes[self.at].amount if self.at < len(self.lanes) else 0
-        return view, count
+        return state, count
 
     @property
     def has_more(self) -> bool:
@@ -120,10 +120,10 @@ class _Share:
 class _Queue:
     """The shares of one queue, ordered by turn."""
 
-    def __init__(self, views: Iterable[LaneState]) -> None:
+    def __init__(self, states: Iterable[LaneState]) -> None:
         shares: dict[str | None, list[LaneState]] = {}
-        for view in views:
-            shares.setdefault(view.share, []).append(view)
+        for state in states:
+            shares.setdefault(state.share, []).append(state)
         made = (_Share(lanes if len(lanes) == 1 else sorted(lanes, key=_low)) for lanes in shares.values())
         self._line = [(share.key, i, share) for i, share in enumerate(made) if share.has_more]
         heapify(self._line)
@@ -142,48 +142,50 @@ class _Queue:
         if self._line or not alone:
             most = min(most, share.quantum)
             most = min(most, share.owed) if share.owed > 0 else most
-        view, count = share.take(most)
+        state, count = share.take(most)
         if share.has_more:
             heappush(self._line, (share.key, i, share))
-        return view, count
+        return state, count
 
 
-def after_claim(view: LaneState, count: int, low: int) -> LaneState:
+def after_claim(state: LaneState, count: int, low: int) -> LaneState:
     """Return a lane after `count` executions were taken from it; `low` is its new lowest rank."""
     return structs.replace(
-        view, low=low, amount=max(1, view.amount - count), virtual=view.virtual + count * view.price,
-        owed=max(0, view.owed - count),
+        state, low=low, amount=max(1, state.amount - count), virtual=state.virtual + count * state.price,
+        owed=max(0, state.owed - count),
     )  # fmt: skip
 
 
-def _low(view: LaneState) -> int:
-    return view.low
+def _low(state: LaneState) -> int:
+    return state.low
 
 
-def is_plain(views: Sequence[LaneState], preferences: QueuePreferences | None) -> bool:
+def is_plain(states: Sequence[LaneState], preferences: QueuePreferences | None) -> bool:
     """Return whether ranks alone decide, so that the lanes need no plan."""
-    return preferences is None and all(view.share is None for view in views)
+    return preferences is None and all(state.share is None for state in states)
 
 
-def plan_claims(views: Sequence[LaneState], room: int, preferences: QueuePreferences | None = None) -> list[LaneClaim]:
+def plan_claims(states: Sequence[LaneState], room: int, preferences: QueuePreferences | None = None) -> list[LaneClaim]:
     """Return the number of executions to take from each lane, at most `room` in all; the lane chosen first is first."""
     queues: dict[int, list[LaneState]] = {}
-    for view in views:
-        queues.setdefault(view.queue if preferences is not None else 0, []).append(view)
+    for state in states:
+        queues.setdefault(state.queue if preferences is not None else 0, []).append(state)
     lines = {queue: line for queue, own in queues.items() if (line := _Queue(own)).has_more}
     virtual_times = {queue: preferences.shares.virtual(queue) if preferences is not None else 0.0 for queue in lines}
-    front = sorted((view for view in views if is_in_front(view.low) and view.low != NO_RANK), key=_low)[:room]
+    front = sorted((state for state in states if is_in_front(state.low) and state.low != NO_RANK), key=_low)[:room]
     # Other executions were preempted for the items at the front, so these items go first.
-    turns: dict[int, LaneClaim] = {view.lane: LaneClaim(view, 1) for view in front}
+    turns: dict[int, LaneClaim] = {state.lane: LaneClaim(state, 1) for state in front}
     room -= len(front)
     while room > 0 and lines:
         queue = _next(lines, virtual_times, preferences)
-        view, count = lines[queue].take(room, alone=len(lines) == 1 or (preferences is not None and preferences.strict))
-        turn = turns.setdefault(view.lane, LaneClaim(view, 0))
+        state, count = lines[queue].take(
+            room, alone=len(lines) == 1 or (preferences is not None and preferences.strict)
+        )
+        turn = turns.setdefault(state.lane, LaneClaim(state, 0))
         turn.most += count
         room -= count
         if preferences is not None:
-            virtual_times[queue] += count * preferences.price(queue, view.expected)
+            virtual_times[queue] += count * preferences.price(queue, state.expected)
         if not lines[queue].has_more:
             del lines[queue]
     return list(turns.values())

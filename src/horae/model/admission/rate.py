@@ -17,7 +17,7 @@ from horae.model.fields.kinds import Custom, as_given
 from horae.model.fields.table import Document, Group
 from horae.model.fields.values import a_text, an_int, kind_of
 
-NEVER: Instant = 0  # the pace of an unused rate
+UNUSED: Instant = 0  # the pace of an unused rate
 MOST_STARTS = 1_000_000
 _RATE = re.compile(r"(\d{1,9})\s*(?:/|per)\s*(.+)")
 _RATES = 'Write a number of starts in a span: "100/1m", "5/s".'

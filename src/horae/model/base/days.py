@@ -14,7 +14,7 @@ def day_at(zone: str, at: Instant) -> date:
     return (_EPOCH + timedelta(seconds=at // SECOND)).astimezone(load(zone)).date()
 
 
-def a_day(zone: str, text: str, field: str) -> date:
+def parse_day(zone: str, text: str, field: str) -> date:
     """Parse a date, or return the day in a zone of an RFC 3339 time. Raises BadInput for any other text."""
     try:
         return date.fromisoformat(text)

@@ -73,7 +73,7 @@ def check_item(item: bytes, field: str = "params") -> None:
         _check_structure(item, text, field)
 
 
-def plain_objects(items: Sequence[bytes]) -> list[dict[str, Any]] | None:
+def decode_if_small(items: Sequence[bytes]) -> list[dict[str, Any]] | None:
     """Decode small items in one go.
 
     Return None if an item is too long for this quick check, or is not a JSON object: then each must pass `check_item`.
@@ -117,7 +117,7 @@ def _too_deep(field: str) -> BadInput:
     return BadInput(f"{field} is nested deeper than {MAX_DEPTH}.", "Flatten it.", field=field)
 
 
-def loads(sizes: Iterable[int]) -> list[int]:
+def parcel_sizes(sizes: Iterable[int]) -> list[int]:
     """Divide consecutive items into parcels, and return the number of items of each.
 
     A parcel is bounded by its number of items, by its bytes, and by its number of items times its largest item. Without

@@ -114,8 +114,8 @@ class NamespaceTally(OutcomeCounts):
         if isinstance(other, NamespaceTally):
             self.lags.join(other.lags)
             self.waits.join(other.waits)
-            self.lag_max = most(self.lag_max, other.lag_max)
-            self.queued = most(self.queued, other.queued)
+            self.lag_max = largest(self.lag_max, other.lag_max)
+            self.queued = largest(self.queued, other.queued)
 
 
 def missing_counts(found: Mapping[Minute, JobTally], known: Mapping[Minute, OutcomeCounts]) -> dict[Minute, JobTally]:
@@ -143,7 +143,7 @@ def missing_counts(found: Mapping[Minute, JobTally], known: Mapping[Minute, Outc
     return lacking
 
 
-def most(*values: int | None) -> int | None:
+def largest(*values: int | None) -> int | None:
     return max((value for value in values if value is not None), default=None)
 
 

@@ -1,4 +1,7 @@
-"""Values derived from a table: request bodies and views of the OpenAPI document, and the fields as data."""
+"""Values derived from a field table: the structs of request bodies and answers, and the fields as data.
+
+The OpenAPI document describes these structs.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
@@ -20,7 +23,7 @@ def body(
     needed: tuple[str, ...] = (),
     types: Mapping[str, Any] = {},
 ) -> Any:
-    """Make the struct of a request body; null means left out, except for fields in `needed`.
+    """Make the struct of a request body. A null field counts as left out, except for the required fields in `needed`.
 
     `types` overrides the types of fields that the OpenAPI document can describe better than their kinds do.
     """
@@ -34,7 +37,7 @@ def body(
 
 
 def decoded(rows: Iterable[Row], name: str, doc: str, base: type[Struct]) -> Any:
-    """Make the struct of a body that msgspec decodes and checks; only a field whose default is None accepts null."""
+    """Make the struct of a request body that msgspec decodes and checks; only fields with default None accept null."""
     fields: list[Any] = []
     for row in rows:
         given = Union[row.kind.given, None] if row.default is None else row.kind.given  # noqa: UP007 - made of values
@@ -43,9 +46,9 @@ def decoded(rows: Iterable[Row], name: str, doc: str, base: type[Struct]) -> Any
 
 
 def reader(rows: Iterable[Row], struct: type[Struct], arguments: str, **beside: str) -> Callable[..., Any]:
-    """Compile a function that turns a `body` into a struct; a loop over the fields takes twice as long.
+    """Compile a function that turns a `body` into a struct, because a loop over the fields takes twice as long.
 
-    `arguments` are the parameters of the function; `beside` maps further attributes to source expressions.
+    `arguments` are the parameters of the function. `beside` has source code for the values of further attributes.
     """
     rows = tuple(rows)
     made = [f"{name}={source}" for name, source in beside.items()]
@@ -59,7 +62,7 @@ def reader(rows: Iterable[Row], struct: type[Struct], arguments: str, **beside: 
 
 
 def view(table: Table, name: str, doc: str, base: type[Struct]) -> Any:
-    """Make the struct of an answer; a required field that belongs to a group may be absent."""
+    """Make the struct of an answer. A required field that belongs to a group may be absent from it."""
     fields = [
         (row.keyword, Annotated[_shown(table, row), Meta(description=row.field.help)], _kept(table, row))
         for row in table.rows
@@ -90,7 +93,7 @@ def _about(row: Row) -> Meta:
 
 
 def described(table: Rows) -> list[dict[str, Any]]:
-    """Return the fields as data, for the UI and the reference pages."""
+    """Return the fields as plain data, for the UI and the reference pages."""
     return [
         {
             "name": row.name,
@@ -106,5 +109,5 @@ def described(table: Rows) -> list[dict[str, Any]]:
 
 
 def _named(kind: Kind) -> str:
-    """Return the name of a kind; a private subclass has the name of its public base."""
+    """Return the name of a kind of fields; a private subclass has the name of its public base."""
     return next(one.__name__.lower() for one in type(kind).__mro__ if not one.__name__.startswith("_"))

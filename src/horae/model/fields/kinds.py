@@ -1,4 +1,4 @@
-"""Kinds of values: the JSON reader and writer of a field, and its types in requests, answers and the SDK."""
+"""Kinds of values. A kind reads a field from JSON and writes it, and has its types in requests, answers and the SDK."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -71,7 +71,7 @@ class Kind(ABC):
 
 @dataclass(frozen=True)
 class Text(Kind):
-    """A text; `reads` replaces the default reader."""
+    """A text of `least` to `most` characters; `reads` replaces the reader that checks this."""
 
     most: int
     least: int = 0
@@ -92,7 +92,7 @@ class Text(Kind):
 
 @dataclass(frozen=True)
 class Name(Kind):
-    """The name of a job, a queue or the like."""
+    """The name of a job, a queue or another object."""
 
     given = Annotated[str, Meta(pattern=f"^{NAME.pattern}$")]
     shown = str
@@ -135,7 +135,7 @@ class Number(Kind):
 
 @dataclass(frozen=True)
 class Flag(Kind):
-    """True or false; `off` is the CLI option for false, `--not-NAME` by default."""
+    """True or false; `off` is the name of the CLI option for false, by default `not-NAME`."""
 
     off: str = ""
     given = bool
@@ -224,7 +224,10 @@ class Tags(Kind):
 
 @dataclass(frozen=True)
 class Custom(Kind):
-    """A value with its own reader; `wire` is its type in requests, and `out` its type in answers if that differs."""
+    """A value with a reader of its own (`reads`) and perhaps a writer.
+
+    `wire` is its type in requests, and `out` its type in answers if that differs. `none` is the API form of None.
+    """
 
     reads: Callable[[Any, str], Any]
     wire: Any
@@ -251,7 +254,7 @@ class Custom(Kind):
 
 @dataclass(frozen=True)
 class ListOf(Kind):
-    """A list of values of one kind; a single value of type `single` may be given without a list."""
+    """A list of values of one kind. A single value of the type `single` may be given without a list."""
 
     item: Kind
     most: int
@@ -285,5 +288,5 @@ class ListOf(Kind):
 
 
 def as_given(value: Any, at: str) -> Any:
-    """Return a value unread; another reader checks it."""
+    """Return a value as it is, because another reader checks it."""
     return value

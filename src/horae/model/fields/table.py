@@ -1,9 +1,9 @@
-"""Tables: the fields of a noun, declared on its struct, and the reader and writer that follow from them.
+"""Tables: the fields of an object such as a job, declared on its struct, and the reader and writer made from them.
 
     priority: Annotated[int, Field(Integer(0, 9), "From 0 (least urgent) to 9 (most urgent).")] = 4
 
-msgspec ignores these annotations: a stored struct decodes as fast as without them, and is never validated again.
-A `Group` reads and writes fields that make attributes together, such as `rate` and `burst`.
+msgspec ignores these annotations. So a stored struct decodes as fast as without them, and is not validated again. A
+`Group` reads and writes several fields that together make an attribute, such as `rate` and `burst`.
 """
 
 import json
@@ -42,8 +42,9 @@ Document = Mapping[str, Any]  # fields by their names in the API
 class Object(Kind):
     """A struct with its own table.
 
-    `short` lists abbreviations: the type of a value, and the member that it sets; "" for `true`, which sets none.
-    `main` is the member that a plain CLI value sets. `what` names the object in errors about unknown fields.
+    `short` lists abbreviations: a value of the given type may stand for an object with just the given member; "" means
+    an object without members, for `true`. `main` is the member that a plain CLI value sets. `what` names the object in
+    errors about unknown fields.
     """
 
     struct: type[Struct]
@@ -89,26 +90,27 @@ AnyKind = Text | Name | Integer | Number | Flag | Duration | Moment | Choice | K
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """The declaration of one field: the only place where users' view of it is defined."""
+    """The declaration of one field, from which all texts and forms that users see are made."""
 
     kind: AnyKind
     help: str  # one sentence for the OpenAPI description, the CLI help, the SDK keyword and the reference
-    name: str = ""  # in the API; by default the attribute's name in camelCase
+    name: str = ""  # its name in the API; by default the attribute's name in camelCase
     example: Any = None
     since: str = ""  # the version that added it, if not the first
     default: Any = None  # in stored form, for a required attribute of the struct, which is always stored
     flag: str | None = None  # the CLI option; by default the name with dashes, "" for none
-    metavar: str = ""  # the CLI's placeholder for its value; by default from its kind
+    metavar: str = ""  # the CLI's placeholder for its value; the default depends on its kind
     sdk: bool = True  # whether the SDK has a keyword for it
     merges: bool = False  # whether a patch changes it key by key
-    tells: str = ""  # the name of the kind of object that has this field
+    tells: str = ""  # the name of the only kind of object that has this field, which identifies the kind
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Fields that form attributes together: `read` turns a document into attributes, `write` a struct into fields.
+    """Several fields that together make attributes.
 
-    A group without a reader, or without a writer, is read or written by the caller of the table.
+    `read` turns a document into attributes, `write` turns a struct into fields. If a group has no reader or no writer,
+    the caller of the table reads or writes its fields.
     """
 
     read: Callable[[Document, str], dict[str, Any]] | None = None
@@ -116,7 +118,7 @@ class Group:
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A field with the data of its struct."""
+    """A field together with the attribute of the struct on which it is declared."""
 
     name: str
     attribute: str
@@ -135,7 +137,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
     @property
     def keyword(self) -> str:
-        """The name in Python."""
+        """The name of the field in Python, in snake_case."""
         snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in self.name)
         return f"{snake}_" if iskeyword(snake) else snake
 
@@ -153,7 +155,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 class Rows:
-    """Fields in order; `what` names their object in errors."""
+    """Fields in order; `what` names the object that has them in errors."""
 
     def __init__(self, rows: Iterable[Row], what: str) -> None:
         self._by_name: dict[str, Row] = {}
@@ -174,7 +176,7 @@ class Rows:
         return tuple(row.name for row in self.rows if says(row.field))
 
     def refuse_unknown(self, given: Document, at: str = "") -> None:
-        """Refuse a field that does not exist."""
+        """Raise BadInput for a field that does not exist; `at` is the path of the object."""
         if not self._by_name.keys() >= given.keys():
             refuse_unknown(given, self.names, self.what or at, f"{at}." if at else "")
 
@@ -184,7 +186,7 @@ class Rows:
 
 
 class JoinedRows(Rows):
-    """The fields of several tables; the first table with a field provides it."""
+    """The fields of several tables. A field that several tables have is taken from the first of them."""
 
     def __init__(self, tables: Iterable["Table"], what: str) -> None:
         self._tables = tuple(tables)
@@ -231,7 +233,7 @@ class Table(Rows):
         return {row.name: None if row.attribute in missing else {**apart, **written}.get(row.name) for row in self.rows}
 
     def read(self, given: Document, prefix: str = "") -> dict[str, Any]:
-        """Return the attributes for the given fields; null means left out."""
+        """Return the attributes for the given fields; a null field counts as left out."""
         values: dict[str, Any] = {}
         for names, is_always, attribute, read in self._readers:
             if attribute:
@@ -274,7 +276,10 @@ class Table(Rows):
 
 
 def _reader(group: Group | Row, rows: tuple[Row, ...]) -> tuple[tuple[str, ...], bool, str, Any]:
-    """Return the fields of one reader, whether it always runs, and the attribute that it sets if it is just one."""
+    """Return a reader: the fields that it reads, whether it always runs, the attribute that it sets, and its function.
+
+    The attribute is "" for a group, which sets several.
+    """
     names = tuple(row.name for row in rows)
     if isinstance(group, Row):
         return names, False, group.attribute, group.kind.read
@@ -289,7 +294,7 @@ def _writer(row: Row) -> Callable[[Any], Any] | None:
 
 
 def _values(attributes: list[str]) -> Callable[[Any], Iterable[Any]]:
-    """Return a function that gets all attributes in one call, which is faster than one call for each."""
+    """Return a function that gets the values of all attributes in one call, which is faster than a call for each."""
     if not attributes:
         return lambda value: ()
     get = attrgetter(*attributes)

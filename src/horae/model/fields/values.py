@@ -23,7 +23,7 @@ KNOWN = frozenset({"params", "job", "tags"})  # names that a key template may us
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-# Names that other schedulers use, and ours.
+# Names of fields in other schedulers, each with the name that Horae has for it.
 INSTEAD = {"deadline": "within", "sla": "within"}
 
 
@@ -165,7 +165,7 @@ def tags(value: Any, field: str = "tags") -> dict[str, str]:
 
 
 def kind_of(value: Any) -> str:
-    """Return the JSON type of a value, with its article."""
+    """Return the JSON type of a value in words, with an article, as in "a list"."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -18,10 +18,11 @@ _FIELD = "kind"  # the tag of the structs, and its name in requests
 
 
 class Variants(Rows):
-    """The tables of a union of structs, by kind; `head` declares fields that all requests have, such as the name.
+    """The tables of a union of structs, by kind.
 
-    The rows are the fields of all kinds, each with the help texts of its kinds. Fields of the same name have the same
-    type in requests. `help` describes the field `kind`; `remedy` shows a whole document.
+    The rows are the fields of all kinds. A field with several help texts has all of them, each with the names of its
+    kinds. Fields of the same name have the same type in requests. `kind_help` describes the field `kind`, and `remedy`
+    shows a whole document. `head` declares fields that all requests have, such as the name.
     """
 
     def __init__(self, union: Any, what: str, kind_help: str, remedy: str, head: type[Struct] | None = None) -> None:
@@ -36,7 +37,7 @@ class Variants(Rows):
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """The defaults in API form, of fields with the same default in all kinds."""
+        """The defaults in API form of those fields that have the same default in all their kinds."""
         of = {
             row.name: [t.defaults[row.name] for t in self.tables.values() if row.name in t.defaults]
             for row in self.rows
@@ -44,7 +45,7 @@ class Variants(Rows):
         return {name: values[0] for name, values in of.items() if values and all(one == values[0] for one in values)}
 
     def read(self, body: Any) -> Any:
-        """Return the struct for a body, or raise BadInput; null means left out."""
+        """Return the struct for a body, or raise BadInput. A null field counts as left out."""
         given = {n: value for n, value in an_object(body, "body", self.remedy).items() if value is not None}
         if _FIELD not in given:
             raise BadInput(f"{self.what} needs a kind.", f"It is one of: {', '.join(self.tables)}.", field=_FIELD)
@@ -53,12 +54,12 @@ class Variants(Rows):
         return table.make({name: value for name, value in given.items() if name in table.names})
 
     def write(self, value: Struct) -> dict[str, Any]:
-        """Return every field in the API's spelling."""
+        """Return every field in API form."""
         kind = _tag(type(value))
         return {_FIELD: kind, **self.tables[kind].write(value)}
 
     def kind_of(self, given: Container[str]) -> dict[str, Any]:
-        """Return the kind, as part of a document, when a given field belongs to one kind only; else nothing."""
+        """Return {"kind": KIND} if one of the given fields belongs to only that kind, else an empty dict."""
         fields = [(kind, name) for kind, table in self.tables.items() for name in table.names if name in given]
         kinds = Counter(name for _, name in fields)
         return next(({_FIELD: kind} for kind, name in fields if kinds[name] == 1), {})

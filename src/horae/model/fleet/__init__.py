@@ -1,1 +1,1 @@
-"""Workers as the server sees them: sessions, the protocol, dealing work out, scaling."""
+"""Workers as the server sees them: sessions, the protocol, the distribution of work, and scaling."""

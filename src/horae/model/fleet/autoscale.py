@@ -1,7 +1,7 @@
-"""The number of workers that a queue needs, and the pace at which a fleet grows and shrinks.
+"""The number of workers that a queue needs, and how fast a fleet grows and shrinks.
 
-All functions are pure. The signals of a queue are its executions, its arrival and service rates, and its workers. The
-desired size follows from the target wait.
+All functions are pure. The desired number is computed from the executions of a queue, its arrival and service rates,
+its workers, and the target wait: the time within which queued executions should start.
 """
 
 from collections import deque
@@ -9,20 +9,20 @@ from math import ceil
 
 from msgspec import Struct
 
-HEADROOM = 0.8  # largest share of slots in use in the long run: above it, queues grow
+HEADROOM = 0.8  # largest share of slots that should be in use in the long run; above it, queues grow
 DEFAULT_SLOTS = 10  # assumed slots of a worker while there is none
 
 
 class ScalingSignals(Struct, frozen=True, kw_only=True):
     """The load of a queue. Times are in seconds, rates in executions per second."""
 
-    backlog: int  # queued
-    running: int
+    backlog: int  # queued executions
+    running: int  # running executions
     oldest_age: float = 0.0  # how long the oldest of the backlog has been queued
     arrival_rate: float = 0.0
-    service_rate: float = 0.0  # executions that end
-    duration: float | None = None  # of an execution, if known
-    workers: int = 0  # that serve the queue and are not draining
+    service_rate: float = 0.0  # executions that end per second
+    duration: float | None = None  # usual duration of an execution, if known
+    workers: int = 0  # workers that serve the queue and are not draining
     slots: int = 0  # of these workers
     busy: int = 0  # slots in use
 
@@ -39,8 +39,9 @@ class ScalingSignals(Struct, frozen=True, kw_only=True):
 def desired_slots(signals: ScalingSignals, target_wait: float) -> float:
     """Return how many slots let all queued and arriving executions start within the target wait.
 
-    N slots, of which some are busy, start N - busy executions at once and N x wait / duration more within the wait.
-    That must cover the backlog and the arrivals. In the long run, the slots also need headroom.
+    N slots, of which some are busy, start N - busy executions at once, and N x wait / duration more within the wait.
+    These numbers together must be at least the queued executions and the executions that arrive within the wait. In the
+    long run, the slots also need headroom.
     """
     if signals.duration is None:
         return float(signals.backlog + signals.running)
@@ -67,7 +68,7 @@ class BacklogSample(Struct, frozen=True):
 
 
 def arrivals(before: BacklogSample, now: BacklogSample) -> float:
-    """Return how many executions arrived between two samples: the growth plus the executions that ended."""
+    """Return how many executions arrived between two samples: the growth of the queue plus the ended executions."""
     first = int(before.at // 60)
     ended = sum(count for minute, count in now.ended.items() if minute >= first)
     known = sum(count for minute, count in before.ended.items() if minute >= first)
@@ -82,7 +83,7 @@ class ArrivalMeter:
         self._samples: deque[BacklogSample] = deque(maxlen=240)
 
     def rate(self, sample: BacklogSample) -> float | None:
-        """Return the arrivals per second since the oldest sample; None while there are too few samples."""
+        """Add a sample, and return the arrivals per second since the oldest sample; None while that is too recent."""
         while self._samples and self._samples[0].at < sample.at - self._keep:
             self._samples.popleft()
         oldest = self._samples[0] if self._samples else None
@@ -94,7 +95,7 @@ class ArrivalMeter:
 
 
 class ScalingBounds(Struct, frozen=True, kw_only=True):
-    """The bounds of a fleet's size, and the pace of its changes."""
+    """The bounds of the number of workers in a fleet, and of the speed of its changes."""
 
     least: int = 0
     most: int = 10
@@ -103,7 +104,7 @@ class ScalingBounds(Struct, frozen=True, kw_only=True):
 
 
 class Scaler:
-    """The size of a fleet over time: it grows at once, and shrinks when the need has been lower for a while."""
+    """The size of a fleet over time. It grows at once, and shrinks when fewer workers have been enough for a while."""
 
     def __init__(self, bounds: ScalingBounds) -> None:
         self._bounds = bounds
@@ -111,7 +112,7 @@ class Scaler:
         self._since: float | None = None  # time of the first decision
 
     def size(self, now: float, current: int, desired: int) -> int:
-        """Return the size that the fleet should have now."""
+        """Return the number of workers that the fleet should have now; `now` is in seconds."""
         bounds = self._bounds
         bounded = max(bounds.least, min(bounds.most, desired))
         self._wanted.append((now, bounded))

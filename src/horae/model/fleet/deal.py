@@ -11,7 +11,7 @@ from horae.model.executions.slice import QueuedSlice
 from horae.model.fleet.protocol import MAX_EXCHANGE
 from horae.model.fleet.suspects import SessionSuspects, is_suspect
 
-GRANT_BYTES = 400  # of JSON around a slice in an answer, at most
+GRANT_BYTES = 400  # most bytes of JSON around the items of a slice in an answer
 
 
 class WorkRequest(Struct, frozen=True, kw_only=True):
@@ -20,19 +20,18 @@ class WorkRequest(Struct, frozen=True, kw_only=True):
     session: UUID
     channel: int
     n: int
-    free: int
+    free: int  # idle slots
     room: Mapping[str, int] = {}  # idle amounts of resources other than slots
-    prefetch: Mapping[UUID, int] = {}
-    load: float = 0.0  # share of its slots in use; the least loaded is served first
-    company: SessionSuspects | None = (
-        None  # the suspects of its session; None: not looked up, because none was in sight
-    )
+    prefetch: Mapping[UUID, int] = {}  # by job, the number of executions that it takes beyond its idle slots
+    load: float = 0.0  # share of its slots in use; the request with the least is served first
+    # The suspects that its session holds; None: not read, because the claim has no suspects.
+    company: SessionSuspects | None = None
     size: int = 0  # bytes that its answer has grown to
-    full: bool = False  # its answer takes nothing more
+    full: bool = False  # nothing more fits into its answer
 
 
 class Assignment(Struct, frozen=True):
-    """Items lo..hi-1 of a queued slice, given to the work request with this index."""
+    """Items `lo` to `hi - 1` of a queued slice, given to the work request with the index `want`."""
 
     want: int
     slice: QueuedSlice
@@ -41,7 +40,12 @@ class Assignment(Struct, frozen=True):
 
 
 class Deal(Struct, frozen=True):
-    """The assignments, the slices used up, the new starts of slices used in part, and the remaining capacity."""
+    """The result of a distribution.
+
+    `dealt` are the assignments. `whole` are the slices of which all items were given away; `cut` has the slices of
+    which the first items were, each with the index of the first item that is left. `wants` are the requests with their
+    remaining capacity.
+    """
 
     dealt: list[Assignment]
     whole: list[QueuedSlice]
@@ -71,7 +75,7 @@ class _Room:
         self.companies = companies
 
     def capacity_for(self, queued: QueuedSlice) -> int:
-        """Return how many of a slice's items it can take."""
+        """Return how many of a slice's items the request can take."""
         if self.full:  # gate: none
             return 0
         fits = self.cost.times(self.free, self.room) if self.cost else self.free  # gate: none
@@ -90,9 +94,9 @@ class _Room:
         return 0 if company is None else company.room(losses)
 
     def _fitting(self, queued: QueuedSlice) -> int:
-        """Return how many items fit into the answer: at least one of its first slice.
+        """Return how many items fit into the answer; into an empty answer, at least one.
 
-        When nothing fits, the answer is closed, so that smaller items of a worse rank do not overtake.
+        When nothing fits, the answer is marked full, so that smaller items of a worse rank do not overtake.
         """
         fitting = (MAX_EXCHANGE - self.size - GRANT_BYTES) // (queued.width + 1)
         if fitting > 0:
@@ -125,7 +129,7 @@ class _Room:
 
 
 def capacity(wants: Sequence[WorkRequest], jobs: Container[UUID] | None = None, cost: Cost = PLAIN) -> int:
-    """Return how many items of this cost the requests can take together, of these jobs or of any job."""
+    """Return how many items of this cost the requests can take in total, of `jobs` or, if that is None, of any job."""
     room = 0
     for want in wants:
         room += _room_of(want, jobs, cost)
@@ -148,12 +152,13 @@ def deal(
     cost: Cost = PLAIN,
     most: Mapping[UUID, int] | None = None,
 ) -> Deal:
-    """Deal slices in order, least loaded request first, in even shares; no item goes to two requests.
+    """Distribute slices, in order, over work requests in even shares; the least loaded request is first.
 
-    A slice is taken from its front, so its rest is one slice that begins later. A session gets no more suspects than it
-    may hold. An answer grows to MAX_EXCHANGE bytes, or by one item if that is larger. Each item takes its cost of the
-    request's room; `most` bounds the items of each session when they are spread. Nothing is prefetched past an item
-    that found no room and goes before it.
+    No item goes to two requests. Items are taken from the front of a slice, so that what is left is one slice. A
+    session gets no more suspects than it may hold. An answer grows to MAX_EXCHANGE bytes, or has one item that is
+    larger. Each item uses up slots and resources of the request, as its cost says. If the job is spread over workers,
+    `most` bounds the items of each session. Once an item has found no room, items that rank well behind it are not
+    prefetched.
     """
     companies = {want.session: want.company for want in wants if want.company is not None}
     bounds = None if most is None else dict(most)
@@ -187,9 +192,10 @@ def deal_most(
     each: Mapping[UUID, int] | None = None,
     whole: int = 0,
 ) -> Deal:
-    """Deal at most `most` items, as `deal` does; the others stay in the queue.
+    """Distribute at most `most` items, as `deal` does; the other items stay in the queue.
 
-    The last slice is not cut if it has at most `whole` items: its rest would be cut again and again.
+    `each` bounds the items of each session. The last slice is not cut if it has at most `whole` items, because the
+    remaining part would be cut by one claim after another.
     """
     if sum(s.hi - s.lo for s in slices) <= most:
         return deal(slices, wants, cost, each)
@@ -209,7 +215,10 @@ def deal_most(
 def _deal_one(
     queued: QueuedSlice, order: Sequence[int], rooms: Sequence[_Room], shares: list[int], dealt: list[Assignment]
 ) -> int:
-    """Deal one slice; a first round keeps even shares, a second fills up. Return where its rest begins."""
+    """Distribute one slice, and return the index of the first item that is left.
+
+    In a first round, each request gets at most its even share; in a second round, requests are filled up.
+    """
     lo = queued.lo
     for even in (True, False):
         for i in order:

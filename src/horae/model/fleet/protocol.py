@@ -17,23 +17,23 @@ from horae.model.base.instant import EARLIEST, LATEST
 PROTOCOL = 2  # a server accepts this version and the one before it
 FIRST_PROTOCOL = 1
 CHANNELS = 8  # how many exchanges of one session may be in flight
-MAX_EXCHANGE = 512 * 1024  # bytes of slices or outcomes after which an exchange is cut
+MAX_EXCHANGE = 512 * 1024  # bytes of slices or outcomes in one exchange; more are left to the next exchange
 MOST_CHILDREN = 10_000  # submissions in one call
-MAX_INLINE_RESULT = 64 * 1024
-MAX_RESULT = 1024 * 1024
-MAX_PROGRESS = 1000  # characters of a message, which lists show
-MAX_CHECKPOINT = MAX_SIGNAL = 64 * 1024
-MAX_STEP_NAME = 512
+MAX_INLINE_RESULT = 64 * 1024  # bytes; a larger result is stored as a blob
+MAX_RESULT = 1024 * 1024  # bytes
+MAX_PROGRESS = 1000  # characters of a message about progress, which lists show
+MAX_CHECKPOINT = MAX_SIGNAL = 64 * 1024  # bytes
+MAX_STEP_NAME = 512  # characters
 MAX_ERROR_NAME, MAX_MESSAGE, MAX_TRACEBACK = 512, 16 * 1024, 64 * 1024  # characters of an error
 MOST_ERROR_NAMES = 100
 MAX_SIGNAL_NAME = 200
 MOST_STEPS = 1024  # in one call
-MOST_QUEUES = 1000  # that a worker serves
-MOST_FUNCTIONS = 5000  # that a worker announces
-MOST_LABELS = 64  # and resources
+MOST_QUEUES = 1000  # queues that a worker serves
+MOST_FUNCTIONS = 5000  # functions that a worker announces
+MOST_LABELS = 64  # labels of a worker, and resources of a worker
 LOG_LIMIT = 16 * 1024 * 1024  # bytes of an attempt's log, unless the server sets another limit
 
-ABSENT = Raw()  # no value: false, and left out on the wire
+ABSENT = Raw()  # no value; it is falsy, and left out of messages
 
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # stored in 32 bits
 Amount = Annotated[int, Meta(ge=0, le=2**53)]  # of a resource
@@ -47,7 +47,7 @@ RequestKind = Literal["cancel", "timeout", "preempt", "startTimeout", "heartbeat
 FailureKind = Literal["error", "timeout", "lost", "platform"]
 ReportedKind = Literal["error", "timeout", "platform"]  # only a server decides that a worker is lost
 LogStream = Literal["stdout", "stderr", "log"]
-# The steps whose names begin with "@".
+# The names of steps that begin with "@": only Horae's own steps have such names.
 OWN_STEPS = re.compile(r"@(checkpoint|sleep(#([2-9]|[1-9][0-9]+))?|wait:.+)", re.DOTALL)
 
 
@@ -90,11 +90,11 @@ class Registered(Wire, frozen=True, kw_only=True):
     session_id: UUID
     namespace: str
     session_timeout: Micros
-    heartbeat: Micros  # the longest a poll may wait
+    heartbeat: Micros  # the longest that an exchange may wait for work
     servers: list[str] = []
     now: Instant
     epoch: int = 1
-    installation: UUID | None = None  # of the server; to be sent back with every later call
+    installation: UUID | None = None  # id of the server's installation; the worker sends it with every later call
     log_limit: Amount = LOG_LIMIT  # bytes of text that an attempt may write to its log
 
 
@@ -118,10 +118,10 @@ class ReportedFailure(Failure, frozen=True, kw_only=True):
 
 
 class Outcome(Wire, frozen=True, kw_only=True):
-    """The result of items lo..hi-1 of a slice that the worker held.
+    """The result of the items `lo` to `hi - 1` of a slice that the worker held.
 
-    `started_at` and `ended_at` hold one entry per item, or one for all; `results` one JSON value per item, or none when
-    all are null.
+    `started_at` and `ended_at` have one entry per item, or one for all. `results` has one JSON value per item, or is
+    empty when all are null.
     """
 
     parcel: UUID
@@ -160,12 +160,12 @@ class Progress(Wire, frozen=True, kw_only=True):
 
 
 class LogLines(Wire, frozen=True, kw_only=True):
-    """Consecutive log lines of one attempt; `seq` numbers the first, and a known number is ignored.
+    """Consecutive log lines of one attempt. `seq` is the number of the first line; known numbers are ignored.
 
     A line is (at, stream, text); streams are stdout, stderr and log. A worker sends the lines of an attempt in order:
-    the next lines, and the outcome, only after these were answered. `left_out` counts the lines and bytes before them
-    that were not sent because of the limit. `open` are unfinished lines after them; they have no number, and the next
-    message replaces them.
+    it sends the next lines, and the outcome, only after these lines were answered. `left_out` counts the lines and
+    bytes before these lines that were not sent because of the limit. `open` are unfinished lines after these lines;
+    they have no number, and the next message replaces them.
     """
 
     parcel: UUID
@@ -178,11 +178,11 @@ class LogLines(Wire, frozen=True, kw_only=True):
 
 
 class Exchange(Wire, frozen=True, kw_only=True):
-    """POST /api/v1/sessions/{id}/exchange: outcomes and free capacity up; slices and requests down.
+    """POST /api/v1/sessions/{id}/exchange: a worker sends outcomes and its free capacity, and gets work.
 
-    `n` counts 1, 2, ... on its channel. An unanswered exchange is repeated with the same n and body at any server.
-    `free` is the number of idle slots, `room` the idle amounts of other resources; `prefetch` allows that many more
-    items of a job with short executions.
+    `n` counts 1, 2, ... on its channel. An unanswered exchange is repeated with the same n and body, at any server.
+    `free` is the number of idle slots, `room` the idle amounts of other resources. `prefetch` is the number of items of
+    a job with short executions that the worker takes beyond its idle slots.
     """
 
     channel: Annotated[int, Meta(ge=0, le=CHANNELS - 1)]
@@ -199,7 +199,7 @@ class Exchange(Wire, frozen=True, kw_only=True):
 
 
 class Grant(Wire, frozen=True, kw_only=True):
-    """Items lo..hi-1 of a parcel, which this session runs now in this attempt."""
+    """Items `lo` to `hi - 1` of a parcel, which this session may now execute, in this attempt."""
 
     parcel: UUID
     lo: int
@@ -208,14 +208,14 @@ class Grant(Wire, frozen=True, kw_only=True):
     version: int
     attempt: int
     token: int  # epoch x 2^32 + attempt: the fencing token for user code
-    token_text: str = ""  # the token in decimal digits, because a double cannot hold it
+    token_text: str = ""  # the token in decimal digits, for languages in which JSON numbers are inexact doubles
     failures: int = 0
     due_at: Instant
     deadline: Instant | None = None
     priority: int = 4
     parent: UUID | None = None
     items: list[Raw]
-    problem: str = ""  # why the server cannot provide the items: the worker does not start them
+    problem: str = ""  # why the server cannot provide the items; if set, the worker does not start them
     extras: Raw = ABSENT  # one object per item: trace, tags, fire instant, interval
 
 
@@ -229,7 +229,7 @@ class Request(Wire, frozen=True, kw_only=True):
 
 
 class Range(Wire, frozen=True, kw_only=True):
-    """Items of a parcel at an attempt: no longer held by this session, or to be handed back."""
+    """Items `lo` to `hi - 1` of a parcel at an attempt, which the session no longer holds or should hand back."""
 
     parcel: UUID
     lo: Count
@@ -243,10 +243,10 @@ class Answer(Wire, frozen=True, kw_only=True):
     slices: list[Grant] = []
     jobs: dict[str, Raw] = {}  # "jobId:version" -> the definition of each granted slice's job
     secrets: dict[str, str] = {}  # name -> value, of the secrets that the granted slices' jobs refer to
-    secret_problems: dict[str, str] = {}  # name -> why there is no value: executions that need it do not start
+    secret_problems: dict[str, str] = {}  # name -> why it has no value; executions that need it do not start
     requests: list[Request] = []
-    hand_back: list[Range] = []  # items to release if they have not started: better ranked work waits
-    ignored: list[Range] = []
+    hand_back: list[Range] = []  # items to release if they have not started, because better ranked work waits
+    ignored: list[Range] = []  # reported items that the session does not hold at that attempt
     servers: list[str] = []
     drain: bool = False  # a user asked this worker to drain
     now: Instant
@@ -255,7 +255,8 @@ class Answer(Wire, frozen=True, kw_only=True):
 class Step(Wire, frozen=True, kw_only=True):
     """A finished step of a running item, and its result. A name identifies one step of the execution.
 
-    Names that begin with `@` are Horae's own: `@checkpoint` is not one step but the newest of many.
+    Names that begin with `@` are those of Horae's own steps. The name `@checkpoint` is used many times, and only the
+    newest checkpoint is stored.
     """
 
     parcel: UUID
@@ -272,7 +273,7 @@ class Remember(Wire, frozen=True, kw_only=True):
 
 
 class StepRemembered(Wire, frozen=True, kw_only=True):
-    """The answer for one step: stored as sent, or `known` with the result of an earlier call, which counts."""
+    """The answer for one step: it was stored as sent, or is `known`, and the `result` of an earlier call is valid."""
 
     known: bool = False
     result: Raw = ABSENT  # of a known step
@@ -286,7 +287,7 @@ class Remembered(Wire, frozen=True, kw_only=True):
 
 
 class KnownSteps(Wire, frozen=True, kw_only=True):
-    """GET /api/v1/sessions/{id}/steps: the stored steps of an item by name; `next` is where the next page begins."""
+    """GET /api/v1/sessions/{id}/steps: the results of an item's steps, by name; `next` requests the next page."""
 
     steps: dict[str, Raw]
     next: str | None = None
@@ -295,7 +296,7 @@ class KnownSteps(Wire, frozen=True, kw_only=True):
 class Await(Wire, frozen=True, kw_only=True):
     """POST /api/v1/sessions/{id}/awaits: a step of a running item waits for a signal.
 
-    The first call sets the deadline: a later call of the same step keeps it.
+    The first call of a step sets the deadline; later calls do not change it.
     """
 
     parcel: UUID
@@ -303,14 +304,14 @@ class Await(Wire, frozen=True, kw_only=True):
     attempt: Count
     step: Annotated[str, Meta(min_length=1, max_length=MAX_STEP_NAME)]
     signal: Annotated[str, Meta(min_length=1, max_length=MAX_SIGNAL_NAME)]
-    filter: str | None = None  # one expression about `signal`
+    filter: str | None = None  # an expression about `signal`, which must be true
     timeout: Length | None = None
 
 
 class Awaited(Wire, frozen=True, kw_only=True):
     """The answer: the step's result if the signal has arrived or the time is over, else the deadline.
 
-    A result is stored like that of other steps: {"payload": ...}, or {"timedOut": true}.
+    The result is stored as the results of other steps are. It is {"payload": ...}, or {"timedOut": true}.
     """
 
     result: Raw = ABSENT

@@ -6,11 +6,11 @@ from msgspec import Struct
 
 from horae.env import Instant
 
-KEYLESS = "keyless"  # a part: the server lacks a master key for sealed values in the store
+KEYLESS = "keyless"  # in `parts` of a server: it lacks a master key for sealed values in the store
 
 
 class ServerProcess(Struct, frozen=True, kw_only=True):
-    """A process that serves the store; without HTTP it has no URL."""
+    """A server process. If it does not serve HTTP, its URL is empty."""
 
     id: UUID
     url: str
@@ -23,5 +23,5 @@ class ServerProcess(Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """Return the URL, or the host and process."""
+        """Return the server's URL, or else its host and process id."""
         return self.url or f"{self.host}, process {self.pid}"

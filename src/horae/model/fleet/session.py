@@ -1,4 +1,4 @@
-"""A session: the registration of a worker, with heartbeats and fencing."""
+"""A session: the registration of a worker, and the worker's capabilities."""
 
 import struct
 from typing import Literal
@@ -39,12 +39,12 @@ class Session(Struct, frozen=True, kw_only=True):
 
 
 def seen_on(seen: bytes, channel: int) -> int:
-    """Return the last exchange number decided on a channel."""
+    """Return the number of the last exchange decided on a channel, from `seen`, the stored record of all channels."""
     return int(_SEEN.unpack(seen)[channel])
 
 
 def see(seen: bytes, channel: int, n: int) -> bytes:
-    """Return the same record with a channel moved to n."""
+    """Return the record after exchange `n` was decided on a channel."""
     numbers = list(_SEEN.unpack(seen))
     numbers[channel] = n
     return _SEEN.pack(*numbers)
@@ -53,7 +53,8 @@ def see(seen: bytes, channel: int, n: int) -> bytes:
 def capabilities_of(presence: Register) -> frozenset[str]:
     """Return a worker's capabilities: labels ("gpu=a100" and "gpu"), kinds of work, functions, capacity and protocol.
 
-    A worker that is not spot has STEADY. Its name and its host are labels, too, so that jobs can be pinned to them.
+    A worker without the label `spot` has the capability STEADY. Its name and its host are labels, too, so that jobs can
+    be bound to them.
     """
     carried = labels_of(presence)
     labels = {f"{name}={value}" for name, value in carried.items()} | set(carried)
@@ -66,6 +67,6 @@ def capabilities_of(presence: Register) -> frozenset[str]:
 
 
 def labels_of(presence: Register) -> dict[str, str]:
-    """Return a worker's labels, with its name and host."""
+    """Return a worker's labels, together with the labels `worker` and `host`."""
     own = {"worker": presence.worker, "host": presence.host}
     return {**presence.labels, **{name: value for name, value in own.items() if value}}

@@ -1,4 +1,4 @@
-"""Submissions: the table of a requested execution, used by the engine and by running jobs."""
+"""Submissions: the fields of a request for an execution, which clients or running jobs send."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -19,7 +19,7 @@ class SubmitField(Field):
     """A field of a submission, with the other places where it may be given."""
 
     shared: bool = True  # whether a bulk submission may give it once for all executions
-    called: bool = True  # whether calling a job in the SDK accepts it beside the params
+    called: bool = True  # whether a call of a job in the SDK accepts it beside the params
 
 
 class DataInterval(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,7 +79,7 @@ class Submit(Wire, frozen=True, kw_only=True):
         dict[str, str], SubmitField(_TAGS, "Tags besides the job's own.", example={"team": "data"}, flag="tag")
     ] = field(default_factory=dict)
     trace: str | None = None  # W3C's traceparent
-    trace_state: str | None = None  # and its tracestate
+    trace_state: str | None = None  # W3C's tracestate
     interval: Annotated[
         tuple[At, At] | None,
         SubmitField(

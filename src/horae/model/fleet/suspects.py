@@ -1,9 +1,10 @@
 """Suspects: executions that were lost with their worker at least twice, and the number that a session may hold.
 
 The scheduler cannot know which of a lost worker's executions killed it, if any: most workers are killed from outside.
-So a first loss changes nothing. From the second on, suspects run in halves: a session takes up to half its slots of
-executions lost twice, a quarter of those lost three times, and so on. An execution that kills its workers is lost with
-half as many others each time, and finally as the only suspect, while its neighbours finish.
+So a first loss changes nothing. From the second loss on, a session holds only a limited number of suspects: half as
+many as it has slots if they were lost twice, a quarter if one was lost three times, and so on. So an execution that
+kills its workers is lost together with half as many other suspects each time, and finally as the only one, while the
+harmless suspects finish.
 """
 
 from msgspec import Struct, structs
@@ -18,13 +19,13 @@ def is_suspect(losses: int) -> bool:
     return losses >= SUSPECT
 
 
-def most(losses: int, slots: int) -> int:
-    """Return how many suspects a session may hold when one of them was lost this often."""
+def most_suspects(losses: int, slots: int) -> int:
+    """Return how many suspects a session with this number of slots may hold when one of them was lost this often."""
     return max(1, slots >> (losses - 1))
 
 
 class SessionSuspects(Struct, frozen=True, kw_only=True):
-    """The suspects that a session holds: their number, and the most losses of any."""
+    """The suspects that a session holds: their number (`held`), and the largest number of losses of one of them."""
 
     slots: int
     held: int = 0
@@ -32,10 +33,10 @@ class SessionSuspects(Struct, frozen=True, kw_only=True):
 
     def room(self, losses: int) -> int:
         """Return how many more suspects with these losses it may hold."""
-        return max(0, most(max(losses, self.losses), self.slots) - self.held)
+        return max(0, most_suspects(max(losses, self.losses), self.slots) - self.held)
 
     def joined(self, losses: int, count: int) -> "SessionSuspects":
-        """Return the suspects with `count` more."""
+        """Return the suspects of the session after it got `count` more."""
         return structs.replace(self, held=self.held + count, losses=max(losses, self.losses))
 
 
@@ -44,22 +45,24 @@ class Loss(Struct, frozen=True, kw_only=True):
 
     slots: int = 1
     alone: bool = True  # the worker held only this execution
-    tries: int | None = None  # the job's own bound on tries after losses
+    tries: int | None = None  # the job's own number of further tries after losses
 
 
 def tries(slots: int) -> int:
-    """Return how often an execution is tried again after losses of workers with this many slots and other executions.
+    """Return how often an execution is tried again if its lost workers had this many slots and held other executions.
 
-    Each halving of the suspects is tried twice. At its last two losses it is the only suspect.
+    The number is twice the number of losses after which it is the only suspect that its session holds.
     """
     return LOST + 2 * (max(1, slots).bit_length() - 1)
 
 
 def after_loss(losses: int, alone: int, at_most_once: bool, loss: Loss) -> NoRetry | None:
-    """Decide what follows the loss of a worker; None means back to the queue. `losses` and `alone` count this loss.
+    """Decide what follows the loss of a worker; None means that the execution goes back to the queue.
 
-    The loss of a worker that held only this execution is evidence, and three of them suffice. The loss of a worker that
-    held more is weak evidence: workers that are killed from outside again and again must not end their executions.
+    `losses` counts the lost workers of the execution, `alone` those that held only this execution; both include this
+    loss. A lost worker that held only this execution is evidence that the execution kills workers; three of them
+    suffice. A lost worker that held more executions is weak evidence, because workers that are killed from outside
+    again and again must not end their executions.
     """
     if at_most_once:
         return NoRetry("delivery")

@@ -10,11 +10,11 @@ class KeyGrant(Struct, frozen=True, kw_only=True):
 
     namespace: int
     role: str
-    permissions: tuple[str, ...] = ()  # in addition to the role's
-    queues: tuple[str, ...] = ()
-    jobs: tuple[str, ...] = ()
+    permissions: tuple[str, ...] = ()  # in addition to those of the role
+    queues: tuple[str, ...] = ()  # the queues to which it is restricted; empty: all
+    jobs: tuple[str, ...] = ()  # patterns of the jobs to which it is restricted; empty: all
     made_by: str | None = None  # id of the key that created it
-    namespace_name: str = ""  # filled in on reading
+    namespace_name: str = ""  # not stored; filled in when the key is read
 
 
 class StoredKey(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Master keys as users write them: base64 of 32 bytes each. The first one seals, all of them open."""
+"""Master keys as users write them: base64 of 32 bytes each. The first key seals (encrypts), all keys open."""
 
 import base64
 import binascii
@@ -10,13 +10,13 @@ from msgspec import Struct
 from horae.errors import BadInput
 
 SIZE = 32  # bytes
-MOST = 16  # in one setting
+MOST = 16  # keys in one setting
 MAKE = "Make one with: openssl rand -base64 32"
 _BETWEEN = re.compile(r"[,\s]+")
 
 
 class MasterKey(Struct, frozen=True):
-    """A key, and the id that is stored with the values that it seals; the id reveals nothing about the key."""
+    """A key, and its id, which is stored with the values that the key seals. The id reveals nothing about the key."""
 
     id: bytes
     key: bytes

@@ -15,7 +15,7 @@ from horae.model.fields.kinds import Custom, Number, Text
 from horae.model.fields.table import Field, Table
 from horae.model.fields.values import a_duration, an_object, refuse_unknown
 
-FOREVER: Micros = 10**17  # longer than anything is kept
+FOREVER: Micros = 10**17  # longer than any retention
 DEFAULT_NAMESPACE = "default"  # exists in every store
 NamespaceState = Literal["active", "erasing", "deleted"]
 Outcome = Literal["success", "failed", "cancelled", "skipped"]
@@ -26,7 +26,7 @@ _RETENTION = 'Write "30d" for all, or {"success": "7d", "failed": "90d"}.'
 # Fields of jobs for which a namespace may set defaults.
 DEFAULTS = JOB.where(lambda field: field.namespaced)
 _TRIES = frozenset({"retries", "retry"})
-_OF_WORKERS = _TRIES | {"timeout", "grace"}  # has no meaning, or another one, for a workflow
+_OF_WORKERS = _TRIES | {"timeout", "grace"}  # these have no meaning, or another meaning, for a workflow
 # A default does not apply when the job sets a field with the same meaning; `retries` and `retry` belong together.
 _INSTEAD = {"retries": ("retry",), "retry": ("retries",), "timeout": ("timeouts",)}
 
@@ -54,7 +54,7 @@ def _read_archive(value: Any, at: str) -> tuple[Outcome, ...]:
 
 
 def _read_defaults(value: Any, at: str) -> dict[str, Any]:
-    """Read defaults for jobs; each is checked as a job's own field."""
+    """Read defaults for jobs; each default is checked like a job's own field."""
     given = an_object(value, at, 'Write {"retries": 3, "timeout": "1h"}.')
     refuse_unknown(given, DEFAULTS, at, f"{at}.")
     said = {name: part for name, part in given.items() if part is not None}
@@ -81,7 +81,7 @@ class NamespaceSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
                 out=dict[str, str],
                 option="repeated",
             ),
-            "How long ended executions are kept, all or by outcome, if not as long as the servers' setting.",
+            "How long ended executions are kept: one span, or one for each outcome; by default, the servers' setting.",
             example={"success": "7d", "failed": "90d"},
             metavar="SPAN",
         ),
@@ -111,7 +111,7 @@ class NamespaceDefinition(NamespaceSpec, frozen=True, kw_only=True):
 
     weight: Annotated[
         float,
-        Field(Number(0.01, 1000), "Its share of the servers' work for all namespaces, against other namespaces."),
+        Field(Number(0.01, 1000), "Its weight against other namespaces, by which servers divide their own work."),
     ] = 1.0
     queue_policy: Annotated[
         Policy | None,
@@ -131,8 +131,8 @@ class Namespace(Struct, frozen=True, kw_only=True):
 
     id: int
     name: str
-    weight: float = 1.0  # of the servers' work for all namespaces, against other namespaces
-    policy: Policy | None = None  # of queues that set none
+    weight: float = 1.0  # its weight against other namespaces, by which servers divide their own work
+    policy: Policy | None = None  # the policy of queues that set none
     spec: NamespaceSpec = NamespaceSpec()
     state: NamespaceState = "active"
     created_at: Instant = 0
@@ -140,7 +140,7 @@ class Namespace(Struct, frozen=True, kw_only=True):
 
 
 def parse_namespace(body: Any) -> NamespaceDefinition:
-    """Read a namespace's definition; null means left out. Raises BadInput."""
+    """Read a namespace's definition. A null field counts as left out. Raises BadInput."""
     given = an_object(body, "body", _EXAMPLE)
     NAMESPACE.refuse_unknown(given)
     return NamespaceDefinition(**NAMESPACE.read(given))
@@ -184,7 +184,7 @@ def _tags(value: Any) -> dict[str, Any]:
 
 
 class Retention(Struct, frozen=True):
-    """How long ended executions are kept: in general, and by the rules of namespaces."""
+    """How long ended executions are kept: `everywhere`, except where a namespace has a rule for an outcome."""
 
     everywhere: Micros
     rules: Mapping[int, Mapping[Outcome, Micros]] = {}
@@ -207,15 +207,18 @@ class Retention(Struct, frozen=True):
 
     @property
     def is_plain(self) -> bool:
-        """Return whether everything is kept equally long."""
+        """Return whether all ended executions are kept equally long."""
         return all(span == self.everywhere for span in self.spans)
 
     def shortest_of(self, namespace: int) -> Micros:
-        """Return the age from which executions of a namespace may be gone."""
+        """Return the age from which ended executions of a namespace may have been deleted."""
         return min(self.of(namespace, outcome) for outcome in OUTCOMES)
 
     def longer_rules(self, now: Instant) -> list["Longer"]:
-        """Return the namespaces and outcomes with a longer retention than the general one, each with its cutoff."""
+        """Return the namespaces and outcomes with a longer retention than `everywhere`.
+
+        Each has its cutoff: executions that ended before that instant are past their retention.
+        """
         return [
             (namespace, outcome, max(now - span, 0))
             for namespace, rules in sorted(self.rules.items())
@@ -228,5 +231,5 @@ class Retention(Struct, frozen=True):
         return all(at < now - self.of(namespace, outcome) for namespace, outcome, at in ends)
 
 
-Longer = tuple[int, Outcome, Instant]
+Longer = tuple[int, Outcome, Instant]  # (namespace, outcome, cutoff)
 Ends = tuple[int, Outcome, Instant]  # (namespace, outcome, time at which the last execution ended)

@@ -1,8 +1,9 @@
 """The author of a request: the role, the permissions and the scope of a credential.
 
-Roles are nested: viewer, operator, editor and admin each include the ones before. `worker` is separate, for processes
-that execute. Permissions are granted one by one, because each is more powerful than its role: a user who may define a
-command can act as the workers' account. A scope restricts a credential to some queues and jobs.
+Roles are nested: of viewer, operator, editor and admin, each includes the roles before it. `worker` is separate, for
+processes that execute jobs. Permissions are granted one by one, because each gives more power than a role: for example,
+a user who may define a command can do all that the account of the workers can do. A scope restricts a credential to
+some queues and jobs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,14 +21,17 @@ Kind = Literal["key", "user", "local"]
 ROLES: tuple[Role, ...] = get_args(Role)
 PERMISSIONS: tuple[Permission, ...] = get_args(Permission)
 NESTED: tuple[Role, ...] = ("viewer", "operator", "editor", "admin")
-OF_ADMINS = frozenset({"commands", "sensitive"})  # implied by admin, who could grant them to itself anyway
+OF_ADMINS = frozenset({"commands", "sensitive"})  # the role admin implies these; it could grant them to itself anyway
 
 DEFAULT_NAMESPACE = 1
 DEFAULT_NAME = "default"
 
 
 class RequestLimit(Struct, frozen=True, kw_only=True):
-    """The rate of requests, and the id by which they are counted: a browser counts with the key that signed it in."""
+    """The rate of requests, and the id under which they are counted.
+
+    The requests of a browser are counted under the key with which its user signed in.
+    """
 
     of: str
     rate: Rate
@@ -42,11 +46,11 @@ class Principal(Struct, frozen=True, kw_only=True):
     key: str  # the key's id, or "user:<name>"
     name: str
     kind: Kind = "key"
-    permissions: frozenset[str] = frozenset()  # including the role's
+    permissions: frozenset[str] = frozenset()  # including the permissions of the role
     queues: tuple[str, ...] = ()  # the scope; empty: all queues
     jobs: tuple[str, ...] = ()  # the scope, as patterns; empty: all jobs
     allowance: RequestLimit | None = None
-    csrf: str | None = None  # set when the credential is a browser's cookie: writes must repeat it
+    csrf: str | None = None  # a token, set when the credential is a browser's cookie; writes must repeat it
 
     @property
     def scoped(self) -> bool:
@@ -79,11 +83,13 @@ def check_grant(
         remedy, field = "Workers are bound to queues: leave this out.", "permissions" if granted else "jobs"
         raise BadInput("A worker's key has no permissions and no jobs.", remedy, field=field)
     if "installation" in granted and namespace != DEFAULT_NAMESPACE:
-        remedy = "Make it in the namespace `default`: it may choose any other, with --namespace."
-        raise BadInput("Keys of a namespace are not for the installation.", remedy, field="permissions")
+        remedy = "Create it in the namespace `default`; it can be used for any other namespace with --namespace."
+        detail = "The permission installation is only for credentials of the namespace default."
+        raise BadInput(detail, remedy, field="permissions")
     if "installation" in granted and (queues or jobs):
         remedy = "Leave the queues and jobs out, or the permission."
-        raise BadInput("What is for the whole installation has no scope.", remedy, field="permissions")
+        detail = "A credential with the permission installation cannot be restricted to queues or jobs."
+        raise BadInput(detail, remedy, field="permissions")
     refuse_more(by, granted)
 
 
@@ -93,7 +99,7 @@ def refuse_more(by: Principal, granted: Iterable[str]) -> None:
     if beyond:
         raise Forbidden(
             f"This credential does not have the permission {' and '.join(beyond)} itself.",
-            "Ask a user who has it: `horae keys list` shows the keys that do.",
+            "Ask a user who has it: `horae keys list` shows the keys with this permission.",
         )
 
 

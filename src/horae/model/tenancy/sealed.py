@@ -1,4 +1,4 @@
-"""The JSON form of sealed values: an object with one text, unreadable without the key."""
+"""The JSON form of sealed (encrypted) values: an object with one text, which is unreadable without the master key."""
 
 import base64
 
@@ -24,7 +24,7 @@ def encode_sealed(sealed: bytes) -> bytes:
 
 
 def decode_sealed(value: bytes | Raw) -> bytes:
-    """Decode the sealed bytes of a JSON value. Raises ValueError when it is not one."""
+    """Decode the sealed bytes of a JSON value. Raises ValueError when the value is not sealed."""
     try:
         return base64.b64decode(msgspec.json.decode(value, type=SealedText).text, validate=True)
     except msgspec.MsgspecError as error:

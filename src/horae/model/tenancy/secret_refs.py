@@ -1,7 +1,7 @@
 """References to secrets in definitions: `secret://db-password`, `secret://env/NAME`, `secret://file/NAME`.
 
 A definition names secrets and never contains them. References are read from the definition's own text, never from the
-output of its templates: a user who may only submit executions cannot read a secret by naming it in params.
+output of its templates, so that a user who may only submit executions cannot read a secret by naming it in params.
 """
 
 import re
@@ -13,17 +13,17 @@ from horae.errors import BadInput
 from horae.model.expressions.template import Compiled, Template, compile_tree, parts_of
 
 SCHEME = "secret://"
-WORKERS = ("env", "file")  # providers that workers read themselves
+WORKERS = ("env", "file")  # kinds of references that a worker resolves itself, from its environment or its files
 MOST_SECRETS = 64  # in one definition
 MOST_VALUE = 32 * 1024  # characters
 TAKES_SECRETS = "secrets:"  # capability of workers that accept secrets and redact them in reports
-SEALED = "sealed:"  # need of jobs with sealed params; every worker has the capability, servers open them
+SEALED = "sealed:"  # need of jobs with sealed params; every worker has the capability, because servers open the params
 NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9_])?")
 _REFERENCE = re.compile(rf"{SCHEME}((?:(?:{'|'.join(WORKERS)})/)?{NAME.pattern})")
-_HOW = 'Write "secret://NAME", or "secret://env/NAME" and "secret://file/NAME" for what the worker has.'
+_HOW = 'Write "secret://NAME", or "secret://env/NAME" and "secret://file/NAME" for secrets that the worker has.'
 _NAMES = "Use 1 to 128 letters, digits, underscores and, between them, dots and dashes; env and file are taken."
 
-Values = Mapping[str, str]  # by the part after secret://
+Values = Mapping[str, str]  # values of secrets, by the part of their references after secret://
 
 
 def check_secret_name(name: str) -> str:
@@ -45,7 +45,7 @@ def references_in(text: str, field: str) -> list[str]:
     literal = [part for part in parts_of(text, field) if isinstance(part, str)]
     found = [name for part in literal for name in _REFERENCE.findall(part)]
     if len(found) != text.count(SCHEME) or any(name in WORKERS for name in found):
-        said = f"{field} has a {SCHEME} that names no secret by itself; expressions and params cannot name one."
+        said = f"{field} has a {SCHEME} without a name after it; expressions and params cannot give the name."
         raise BadInput(said, _HOW, field=field)
     return found
 
@@ -59,7 +59,7 @@ def references_in_all(named: Iterable[str], texts: Iterable[tuple[str, str]]) ->
 
 
 def read_secrets(value: Any) -> tuple[str, ...]:
-    """Read the field `secrets`: names, with or without their scheme; stored with it."""
+    """Read the field `secrets`: names with or without `secret://`. Return them with it, as they are stored."""
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
         raise BadInput("secrets is not a list of names.", 'Write ["db-password"].', field="secrets")
     for name in value:

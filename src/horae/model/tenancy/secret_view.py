@@ -4,7 +4,7 @@ from horae.model.base.view import View
 
 
 class SecretView(View, frozen=True, kw_only=True):
-    """A secret; `version` counts its values, `jobs` refer to it in their definition or for a webhook."""
+    """A secret. `version` counts its values; `jobs` are those that refer to it in their definition or for a webhook."""
 
     name: str
     version: int
@@ -14,7 +14,7 @@ class SecretView(View, frozen=True, kw_only=True):
 
 
 class RotationView(View, frozen=True, kw_only=True):
-    """The result of a rotation: the number of values sealed anew, and of values that were already current."""
+    """The result of a rotation of the master key: the numbers of values sealed anew, and of values already current."""
 
     resealed: int
     current: int

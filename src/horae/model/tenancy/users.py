@@ -26,5 +26,5 @@ def read_mapping(group: str, text: str) -> RoleMapping:
         remedy = (
             f'Write "namespace:role", with a role of {", ".join(NESTED)}; "+commands" after it grants a permission.'
         )
-        raise BadInput(f"oidc_roles: {group}={text} is no mapping.", remedy, field="oidc_roles")
+        raise BadInput(f"oidc_roles: {group}={text} is not a valid mapping.", remedy, field="oidc_roles")
     return RoleMapping(namespace, role, tuple(permissions))

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.admission.limits import NO_LIMIT, UNLIMITED, Limit, namespace_limit, queue_limit
-from horae.model.admission.rate import NEVER
+from horae.model.admission.rate import UNUSED
 from horae.store.admission.key_rates import KeyRates
 from horae.store.base import shelves
 from horae.store.script import Fetch, ForEach, Insert, Lock, Script, Statement
@@ -143,7 +143,7 @@ def read_rooms(names: Collection[str], now: Instant) -> Script[Rooms]:
     scopes: dict[tuple[str, bool], dict[int, str]] = {}
     for name, queue, namespace, spec, ready, pace in (yield ForEach(LIMITS, NAME, [(name,) for name in given])):
         limit = msgspec.json.decode(spec, type=Limit)
-        bounds[name] = _Bound(limit, limit.most, NEVER if pace is None else pace)
+        bounds[name] = _Bound(limit, limit.most, UNUSED if pace is None else pace)
         if limit.most < UNLIMITED:
             kind, scope_id = ("namespace", namespace) if queue is None else ("queue", queue)
             scopes.setdefault((kind, bool(ready)), {})[scope_id] = name

@@ -13,7 +13,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.admission.keys import RATED, keys_of
 from horae.model.admission.limits import Limit
-from horae.model.admission.rate import NEVER, Rate
+from horae.model.admission.rate import UNUSED, Rate
 from horae.model.executions.slice import QueuedSlice, RunningSlice, WaitingSlice, part
 from horae.store.admission.holders import KEYS_OF, limits_of
 from horae.store.base import shelves
@@ -122,13 +122,13 @@ class KeyRates:
         if not keys:
             return
         given = [(key,) for key in keys]
-        yield Insert("rates", RATES, [(key, NEVER) for key in keys], conflict="ON CONFLICT DO NOTHING")
+        yield Insert("rates", RATES, [(key, UNUSED) for key in keys], conflict="ON CONFLICT DO NOTHING")
         found: dict[str, Instant] = dict((yield ForEach(LOCK_FREE if self._paces else LOCK, NAME, given)))
         last: dict[str, Instant] = dict((yield ForEach(WAITED_FOR, NAME, [(rate_gate(key),) for key in sorted(found)])))
         for key, pace in found.items():
             rate = limits[key].rate
             if rate is not None:
-                self._paces[key] = _Pace(rate, pace, last.get(rate_gate(key), NEVER))
+                self._paces[key] = _Pace(rate, pace, last.get(rate_gate(key), UNUSED))
 
     def take(self, running: Sequence[RunningSlice]) -> None:
         """Count the starts of these slices for the rates of their keys."""
@@ -161,7 +161,7 @@ def startable(slices: Sequence[QueuedSlice], now: Instant) -> Script[list[Queued
         if limit.rate is not None
     }
     paces: dict[str, Instant] = dict((yield ForEach(READ, NAME, [(key,) for key in sorted(rates)])))
-    left = {key: rate.room(paces.get(key, NEVER), now) for key, rate in rates.items()}
+    left = {key: rate.room(paces.get(key, UNUSED), now) for key, rate in rates.items()}
     found: list[QueuedSlice] = []
     for queued in slices:
         rated_keys = [key for key in keys.get(queued.parcel, ()) if key in left]

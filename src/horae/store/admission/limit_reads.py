@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.admission.limits import NO_LIMIT, UNLIMITED, Limit
-from horae.model.admission.rate import NEVER
+from horae.model.admission.rate import UNUSED
 from horae.model.base.ids import execution_id
 from horae.store.admission import coarse
 from horae.store.admission.holders import HEADS, KEY, UNDER_WAY, USE
@@ -131,8 +131,8 @@ def use_of(name: str) -> Script[tuple[Limit, int, Instant]]:
     """
     rows = yield ForEach(coarse.LIMITS, coarse.NAME, [(name,)])
     if not rows:
-        return NO_LIMIT, 0, NEVER
+        return NO_LIMIT, 0, UNUSED
     _, queue, namespace, spec, _, pace = rows[0]
     kind, scope_id = ("namespace", namespace) if queue is None else ("queue", queue)
     used = yield ForEach(coarse.USE[kind, False], (("id", "int"),), [(scope_id,)])
-    return msgspec.json.decode(spec, type=Limit), int(used[0][1]) if used else 0, NEVER if pace is None else pace
+    return msgspec.json.decode(spec, type=Limit), int(used[0][1]) if used else 0, UNUSED if pace is None else pace

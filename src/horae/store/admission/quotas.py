@@ -12,7 +12,7 @@ import msgspec
 from horae.env import Instant
 from horae.model.admission.limits import namespace_limit
 from horae.model.admission.quota import Quota, QuotaBounds, QuotaRoom, QuotaUsage
-from horae.model.admission.rate import NEVER
+from horae.model.admission.rate import UNUSED
 from horae.model.executions.parcel import Envelope
 from horae.store.admission import coarse
 from horae.store.base.shelves import Columns
@@ -87,7 +87,7 @@ def lock_room(bounds: QuotaBounds, places: Iterable[Place], now: Instant) -> Scr
         found.namespaces[scope] = most - (yield from _count([row[0] for row in rows], most))
     for scope in paced:
         rows = yield Fetch(PACE, (_pace_name(scope),))
-        found.paces[scope] = rows[0][1] if rows else NEVER
+        found.paces[scope] = rows[0][1] if rows else UNUSED
     return found
 
 

@@ -12,7 +12,7 @@ from horae.env import Instant
 from horae.model.base.ids import execution_id, parcel_ids
 from horae.model.base.packing import Packed, pack
 from horae.model.executions.execution import Extra
-from horae.model.executions.parcel import Envelope, Parcel, loads
+from horae.model.executions.parcel import Envelope, Parcel, parcel_sizes
 from horae.model.executions.submission import NewExecution
 from horae.model.triggers.decisions.decide import Fire
 from horae.store.triggers.fire_decisions import DecidedTimer
@@ -86,7 +86,7 @@ def _split_into_parcels(
 ) -> Iterator[tuple[UUID, Sequence[int]]]:
     """Divide a group of positions by the size limits of parcels; yield the id and the positions of each parcel."""
     start = 0
-    for count in loads(len(terms[place].item) for place in places):
+    for count in parcel_sizes(len(terms[place].item) for place in places):
         yield next(fresh), places[start : start + count]
         start += count
 

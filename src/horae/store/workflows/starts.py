@@ -17,7 +17,7 @@ from horae.model.admission.policy import FairPolicy
 from horae.model.base.ids import parcel_id
 from horae.model.documents.schema import checker_of
 from horae.model.executions.execution import Extra, Rerun
-from horae.model.executions.parcel import MAX_ITEM, Envelope, Parcel, loads, make_parcel
+from horae.model.executions.parcel import MAX_ITEM, Envelope, Parcel, make_parcel, parcel_sizes
 from horae.model.executions.slice import QueuedSlice, Slice, WaitingSlice
 from horae.model.executions.submission import NewExecution
 from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, refuse_over_budget, shared_budget
@@ -267,7 +267,7 @@ def _lots(items: Sequence[bytes], like: NewExecution, new_id: NewId, now: Instan
     """
     envelope = like.envelope if like.envelope.due_at else structs.replace(like.envelope, due_at=now)
     at = 0
-    for count in loads(map(len, items)):
+    for count in parcel_sizes(map(len, items)):
         extra: Extra = structs.replace(like.extra, index=at)
         yield make_parcel(parcel_id(new_id()), envelope, items[at : at + count], [extra] * count, now), like.rank_lead
         at += count

@@ -19,7 +19,7 @@ from horae.features.statistics.model.view import (
 )
 from horae.features.statistics.store import reads as statistics_reads
 from horae.features.statistics.store.reads import RecentExecution
-from horae.model.base.days import a_day, begin_of_day, day_at, days_between
+from horae.model.base.days import begin_of_day, day_at, days_between, parse_day
 from horae.model.base.instant import format_instant
 from horae.model.base.view import in_seconds
 from horae.model.definitions.job_view import JobView
@@ -102,8 +102,8 @@ class JobStatistics:
         job = (await find_job(self._store, namespace, ref)).job.id
         now = self._env.now()
         today = day_at(zone, now)
-        first = today - timedelta(days=365) if since is None else a_day(zone, since, "from")
-        last = today + timedelta(days=14) if until is None else a_day(zone, until, "to")
+        first = today - timedelta(days=365) if since is None else parse_day(zone, since, "from")
+        last = today + timedelta(days=14) if until is None else parse_day(zone, until, "to")
         if not 0 <= (last - first).days < MOST_DAYS:
             raise BadInput(
                 f"The window from {first} to {last} does not have 1 to {MOST_DAYS} days.",

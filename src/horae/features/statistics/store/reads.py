@@ -10,7 +10,7 @@ from horae.env import Instant, Micros
 from horae.model.base.ids import execution_id
 from horae.model.executions.settle import timing_of
 from horae.model.executions.show_execution import status_of
-from horae.model.executions.tally import DAY, HOUR, JobTally, NamespaceTally, OutcomeCounts, begin_of, most
+from horae.model.executions.tally import DAY, HOUR, JobTally, NamespaceTally, OutcomeCounts, begin_of, largest
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 
@@ -96,8 +96,8 @@ def of_namespace(
         for lags, lag_max, waits, queued in rest:
             tally.lags.join_packed(lags)
             tally.waits.join_packed(waits)
-            tally.lag_max = most(tally.lag_max, lag_max)
-            tally.queued = most(tally.queued, queued)
+            tally.lag_max = largest(tally.lag_max, lag_max)
+            tally.queued = largest(tally.queued, queued)
         found[at] = tally
     return found
 

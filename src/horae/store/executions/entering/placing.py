@@ -7,7 +7,7 @@ import msgspec
 
 from horae.env import Instant
 from horae.model.base.ids import execution_id, parcel_id
-from horae.model.executions.parcel import Envelope, Parcel, loads, make_parcel
+from horae.model.executions.parcel import Envelope, Parcel, make_parcel, parcel_sizes
 from horae.model.executions.submission import NewExecution, NewItems, Receipt, UniqueKey
 
 NO_ANSWERS: Mapping[int, Receipt | int] = {}
@@ -77,7 +77,7 @@ def _fill(envelope: Envelope, asked: Sequence[NewItems], new_id: Callable[[], UU
     items = [item for e in asked for item in _items(e)]
     extras = [e.extra for e in asked for _ in _items(e)]
     start = 0
-    for count in loads(map(len, items)):
+    for count in parcel_sizes(map(len, items)):
         cut = slice(start, start + count)
         start += count
         yield make_parcel(parcel_id(new_id()), due, items[cut], extras[cut], now)
