@@ -32,7 +32,7 @@ class LaneEstimates:
         self._queue_times: dict[int, float] = {}
 
     def learn_from_hint(self, hint: Hint) -> None:
-        """Add the amounts of a hint."""
+        """Add the numbers of new executions that a hint announces."""
         add_amounts(self.amounts, hint)
 
     def learn_sizes(self, sizes: Mapping[int, float], lanes: Mapping[int, Lane]) -> None:

@@ -18,7 +18,7 @@ class LaneNeeds:
         self.terms: dict[int, Requirements] = {}
         self.costs: dict[int, Cost] = {}  # lane -> cost of an execution; only lanes where it is more than a slot
         self.among: dict[int, WorkerGroup] = {}  # lane -> the workers over which its executions must be spread
-        self.reserved: Mapping[UUID, int] = {}  # sessions that are reserved for one lane
+        self.reserved: Mapping[UUID, int] = {}  # session -> the lane for which it is reserved
         self._temporary: set[int] = set()  # lanes that executions leave after a while for a lane with fewer needs
 
     def replace_lanes(self, lanes: Iterable[Lane], queues: Mapping[int, str]) -> None:

@@ -19,19 +19,19 @@ Table = Counter[Labels]
 
 
 class Survey(Struct):
-    """The kernel's numbers of an installation at one moment."""
+    """Numbers about an installation at one moment, without those of features."""
 
     namespaces: dict[int, str] = {}
     troubled: int = 0  # triggers whose next fire cannot be computed
     holders: int = 0  # rows of held keys, at most MOST_HOLDERS
-    queued: Table = field(default_factory=Counter)
-    oldest: dict[Labels, float] = {}
-    held: Table = field(default_factory=Counter)
-    used: Table = field(default_factory=Counter)
-    limits: Table = field(default_factory=Counter)
-    circuits: Table = field(default_factory=Counter)
-    workers: Table = field(default_factory=Counter)
-    slots: Table = field(default_factory=Counter)
+    queued: Table = field(default_factory=Counter)  # executions by queue
+    oldest: dict[Labels, float] = {}  # seconds that the oldest execution has been queued, by queue
+    held: Table = field(default_factory=Counter)  # 1 for each held queue
+    used: Table = field(default_factory=Counter)  # running executions, by queue or namespace with a limit
+    limits: Table = field(default_factory=Counter)  # the limit, by queue or namespace
+    circuits: Table = field(default_factory=Counter)  # circuits that are not closed, by job and state
+    workers: Table = field(default_factory=Counter)  # workers by namespace and status
+    slots: Table = field(default_factory=Counter)  # slots of workers, by namespace and "busy" or "idle"
 
 
 class Surveyor:

@@ -138,7 +138,10 @@ class Sweeper:
             await self._deletions.finish(job)
 
     async def _heal(self) -> None:
-        """Queue executions that still wait for resumed jobs, and take back running slices that have no session."""
+        """Queue executions that still wait for resumed jobs, and create the missing sessions of running slices.
+
+        The rescuer then takes these slices back.
+        """
         for job in await self._store.gates_left_open():
             await self._promoter.open_gate(job)
         lost = await self._store.write(lambda: housekeeping.adopt_orphans(self._env.now()))

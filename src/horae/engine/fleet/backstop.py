@@ -60,7 +60,8 @@ class Backstop:
 def _late(row: backstop.LongRunning, allowed: AttemptTimeouts, before: Instant) -> AttemptTimeout | None:
     """Return the timeout that passed before an instant, or None.
 
-    For a slice of several items, silence is not checked, because its progress may be that of the first item only.
+    For a slice of several items, the heartbeat timeout is not checked, because its progress may be that of the first
+    item only.
     """
     if not allowed.is_bounded:
         return None

@@ -9,7 +9,7 @@ from horae.model.executions.hint import Offer
 from horae.store.contract import Store
 from horae.store.executions.reads import execution_reads as reads
 
-MET_FOR, UNMET_FOR = 60.0, 5.0  # seconds for which the answer to met or unmet needs is cached
+MET_FOR, UNMET_FOR = 60.0, 5.0  # seconds for which the result of `warning` is cached, without and with a warning
 MOST_CACHED = 10_000
 FRESH = 20  # offers are cached for this many times as long as reading them took
 
@@ -25,7 +25,7 @@ class WorkerOffers:
         ] = {}  # needs -> expiry, warning
 
     async def warning(self, namespace: int, spec: Spec) -> str | None:
-        """Return a warning about a job whose needs no remembered worker ever offered, or None."""
+        """Return a warning about a job whose needs no worker that the store remembers has offered, or None."""
         if not spec.needs and spec.slots == 1 and not spec.resources:
             return None
         needs, now = (namespace, spec.needs, spec.cost), self._env.clock.monotonic()

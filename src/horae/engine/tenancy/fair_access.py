@@ -17,7 +17,7 @@ from horae.env import SECOND, Env, Instant
 from horae.errors import OverQuota, TooOften
 from horae.model.admission.rate import UNUSED, Rate
 
-AT_ONCE = 4  # running requests of a namespace, times its weight
+AT_ONCE = 4  # a namespace may have this number of running requests, times its weight
 CALM = 1.0  # seconds without a request after which a namespace no longer competes
 MOST_PACES = 10_000  # namespaces whose use of their rate is remembered
 

@@ -16,7 +16,7 @@ from horae.model.executions.submission import Idempotency
 from horae.store.contract import Store
 from horae.store.tenancy import keys
 
-RUNNING_FOR: Micros = 60 * SECOND  # after this time a request has ended, or its server has
+RUNNING_FOR: Micros = 60 * SECOND  # after this time, a request or its server has ended
 T = TypeVar("T")
 
 
@@ -34,9 +34,11 @@ class IdempotentRequests:
         self._env, self._store = env, store
 
     async def once(
-        self, key: Idempotency, run: Callable[[], Awaitable[T]], store: Callable[[T], StoredAnswer]
+        self, key: Idempotency, run: Callable[[], Awaitable[T]], to_stored: Callable[[T], StoredAnswer]
     ) -> T | StoredAnswer:
         """Run a request, or return the stored answer of its first run.
+
+        `to_stored` makes the answer to store from the result of `run`.
 
         Raises KeyReused when the key was used for another request, and Conflict while the first run has not ended.
         """
@@ -50,7 +52,7 @@ class IdempotentRequests:
             with suppress(StoreUnavailable):  # then the reservation expires
                 await self._store.write(lambda: keys.release(key, found))
             raise
-        answer = store(done)
+        answer = to_stored(done)
         with suppress(StoreUnavailable):  # the request is done; a late repetition meets the route's own checks
             await self._store.write(lambda: keys.store_answer(key, found, answer.status, answer.content))
         return done

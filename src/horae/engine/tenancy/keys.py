@@ -170,7 +170,7 @@ class ApiKeys:
         return NewKey(stored, text)
 
     async def list(self, namespace: int, after: str = "", limit: int = 100) -> list[StoredKey]:
-        """Return keys of a namespace by id, including those that have ended."""
+        """Return keys of a namespace in the order of their ids, including those that have ended."""
         return await self._store.read(lambda: keys.page(namespace, after, limit))
 
     async def rotate(self, namespace: int, key_id: str, overlap: Micros, by: Principal = LOCAL) -> NewKey:

@@ -57,7 +57,7 @@ class FireCounts:
         zone: str = "UTC",
         job: str | None = None,
     ) -> FireCountsView:
-        """Return counts by minute, hour or day, from one day through another; by default of today."""
+        """Return counts by minute, hour or day, for the days from `since` through `until`; by default today."""
         now = self._env.now()
         today = day_at(zone, now)
         first = today if since is None else parse_day(zone, since, "from")

@@ -118,7 +118,7 @@ class WorkflowOpener:
         return bool(claimed.running or left.keys() - claimed.full.keys())
 
     async def _trace(self, begun: Sequence[flow_begin.BegunWorkflow]) -> None:
-        """Trace the wait of workflows that left the queue."""
+        """Record trace spans for the time that workflows were queued."""
         assert self._tracer is not None
         known = await self._directory.definitions.get(sorted({workflow.version for workflow in begun}))
         for workflow in begun:
