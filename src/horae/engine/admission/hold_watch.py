@@ -67,7 +67,7 @@ class HoldWatch:
             log.info("hold is over", hold=str(hold.id), reason=hold.reason, calendar=hold.calendar)
         if turned:
             self._hints.send(Hint(holds=True))
-        self.not_ended = await self._store.read(holds.all_open)  # also holds that another server ended meanwhile
+        self.not_ended = await self._store.read(holds.all_open)  # without holds that any server ended meanwhile
 
     def _publish(self, now: Instant) -> None:
         """Update the directory, and send events of changes to this server's listeners.

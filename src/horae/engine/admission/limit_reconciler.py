@@ -69,7 +69,7 @@ class LimitReconciler:
         return SETTLED if self._recheck_at else SWEEP
 
     async def _adopt(self, job: UUID) -> None:
-        """Bring a job's existing executions under a limit of the whole job: first those that run, then the others."""
+        """Bring a job's executions under a limit of the whole job: first those that run, then those that do not yet."""
         for session in await self._store.read(lambda: adoption.unmarked_sessions(job)):
             await self._store.write(lambda: adoption.mark(session, job))  # noqa: B023
         while await self._store.change(lambda now: adoption.adopt(job, ADOPTED, now)) >= ADOPTED:

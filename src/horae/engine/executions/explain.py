@@ -140,7 +140,7 @@ class Explainer:
         slots = sum(session.concurrency for session in fitting)
         before = await ahead_of(self._sources, case)
         free = slots - sum(session.running for session in fitting)
-        if before.count < free:  # it starts at once, whatever the others take
+        if before.count < free:  # it starts at once, however long the executions before it take
             return estimate(case.now, blockers, before.count, slots, 0)
         running = await self._store.read(lambda: explain_reads.held_by([session.id for session in fitting]))
         jobs = {*before.jobs, *(job for job, *_ in running)}
@@ -162,7 +162,7 @@ def _runs(execution: Execution) -> bool:
 
 
 def _summary(blockers: Sequence[Blocker], otherwise: str) -> str:
-    """Return the first blocker's message and the number of others."""
+    """Return the first blocker's message and the number of the other blockers."""
     if not blockers:
         return otherwise
     more = len(blockers) - 1

@@ -308,7 +308,7 @@ def _key(key: str) -> str:
 
 
 def deadline_of(request: Submit, usual: Micros | None, due_at: Instant, now: Instant) -> Instant | None:
-    """Return the deadline of a request or of its job; None without one. Raises BadInput for an impossible one."""
+    """Return the deadline of a request or of its job, or None. Raises BadInput for a deadline that cannot be met."""
     if request.deadline is None and request.within is None:
         return deadline_after(due_at or now, usual)
     if request.deadline is not None and request.within is not None:

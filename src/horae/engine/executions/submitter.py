@@ -230,7 +230,7 @@ class Submitter:
         return [_answer(answer, pending.wanted) for answer, pending in zip(done.answers, batch, strict=True)]
 
     async def _store_all(self, submissions: Sequence[Submission]) -> SubmitResult:
-        """Store submissions, hand executions over to waiting exchanges, and announce the others."""
+        """Store submissions, hand executions over to waiting exchanges, and announce the remaining executions."""
         amounts = _amounts(submissions)
         takers = self._parking_lot.takers(amounts) if amounts else []
         done = await self._store.submit(submissions, takers, self._directory.paused)

@@ -253,7 +253,7 @@ class ParkingLot:
         return list(found.values())
 
     def handed_over(self, running: Sequence[RunningSlice]) -> None:
-        """Answer the waiting exchanges that new executions were handed over to."""
+        """Answer the waiting exchanges to which new executions were handed over."""
         if running:
             self.learn_from_claim(ClaimResult(list(running), {}), {})
             self.serve(running)

@@ -35,8 +35,9 @@ class ParkedExchange(Struct, frozen=True, kw_only=True):
 class ParkingResult(Struct, frozen=True):
     """The result of a wait.
 
-    `granted`: slices were claimed. `empty`: there was no work. `taken`: slices were claimed for this exchange elsewhere
-    and must be read from the store. `ended`: the session has ended. `superseded`: the worker repeated the exchange.
+    `granted`: slices were claimed. `empty`: there was no work. `taken`: another transaction has claimed slices for this
+    exchange; they must be read from the store. `ended`: the session has ended. `superseded`: the worker repeated the
+    exchange.
     """
 
     decision: Literal["granted", "empty", "taken", "ended", "superseded"]

@@ -1,4 +1,4 @@
-"""Rescue: sessions that stopped answering are ended, and their executions continue elsewhere."""
+"""Rescue: sessions that stopped sending exchanges are ended, and their executions are run by other workers."""
 
 from uuid import UUID
 
@@ -26,8 +26,8 @@ class _Watch(Struct, frozen=True):
 class Rescuer:
     """Ends a session only after this server itself has watched the same heartbeat for a full timeout.
 
-    It measures on its own monotonic clock, while its own store calls succeed: an outage of the store or a stalled
-    server must not expire the fleet.
+    It measures by its own monotonic clock, and only while its own store calls succeed, so that an outage of the store
+    or a stalled server does not end the sessions of all workers.
     """
 
     name = "rescuer"
