@@ -7,13 +7,13 @@ import pytest
 from horae.env import Env
 from horae.store.driver import Driver, one
 from horae.store.script import Fetch, ForEach, Insert, Op, Statement
-from horae.store.tables import PARTITIONED, SHELVES
+from horae.store.tables import LIVE_SHELVES, PARTITIONED
 from tests.store_contract.explained import explain
 from tests.store_contract.life import recorded, statements
 from tests.store_contract.world import World
 
 LARGE = (
-    *(*SHELVES, *PARTITIONED, "timers", "triggers", "fires", "unique_keys", "idempotency", "requests", "jobs"),
+    *(*LIVE_SHELVES, *PARTITIONED, "timers", "triggers", "fires", "unique_keys", "idempotency", "requests", "jobs"),
     *("job_versions", "job_minutes", "progress", "steps", "events", "event_fires", "watched", "dependency_fires"),
     *("flows", "flow_steps", "flow_parcels"),
 )

@@ -224,9 +224,9 @@ async def _copy(driver: Any, env: Any, file: Path) -> None:
 async def _ask_owner(owner: "Client", file: Path) -> None:
     """Receive the copy from the server that owns a SQLite store; the file appears complete or not at all."""
     from horae.private import create_file
-    from horae.store.copying.backup import refuse_precious
+    from horae.store.copying.backup import check_backup_path
 
-    refuse_precious(file)
+    check_backup_path(file)
     part = file.with_name(file.name + ".part")
     part.unlink(missing_ok=True)
     try:

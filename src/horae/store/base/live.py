@@ -5,12 +5,14 @@ from uuid import UUID
 
 from horae.model.base.ids import index_of, parcel_of
 from horae.store.script import Among, Script, Statement
-from horae.store.tables import SHELVES
+from horae.store.tables import LIVE_SHELVES
 
 # A single statement over all shelves: separate ones could miss a slice that moves from one shelf to another meanwhile.
 LIVE_PARTS = Statement(
     "live_parts",
-    " UNION ALL ".join(f"SELECT s.parcel, s.lo, s.hi FROM {shelf} s WHERE s.parcel = ANY($1)" for shelf in SHELVES),
+    " UNION ALL ".join(
+        f"SELECT s.parcel, s.lo, s.hi FROM {shelf} s WHERE s.parcel = ANY($1)" for shelf in LIVE_SHELVES
+    ),
 )
 
 

@@ -8,7 +8,7 @@ import msgspec
 from horae.model.executions.settle import FailedAttempt, FinishedSlice
 from horae.model.executions.slice import QueuedSlice, RunningSlice, Slice, WaitingSlice
 from horae.store.script import ColumnType, ForEach, Insert, Row, Statement
-from horae.store.tables import SHELVES
+from horae.store.tables import LIVE_SHELVES
 
 Columns = tuple[tuple[str, ColumnType], ...]
 
@@ -118,7 +118,7 @@ def put_blobs(blobs: Iterable[tuple[UUID, int, bytes]]) -> Insert:
     return Insert("blobs", (*ITEM, ("content", "bytea")), list(blobs), conflict=newest)  # guard: result-stored-once
 
 
-def put_tried(tried: Sequence[FailedAttempt], worker: str, session: object) -> Insert:
+def put_attempts(tried: Sequence[FailedAttempt], worker: str, session: object) -> Insert:
     rows = [
         (t.parcel, t.lo, t.hi, t.attempt, worker, session, t.outcome, t.error.kind if t.error else "", t.started_at,
          t.ended_at, t.exit_code, json_or_none(t.error))
@@ -135,14 +135,14 @@ def is_live(parcel: str, item: str) -> str:
     """Return the SQL condition that an item has not ended; `parcel` and `item` are SQL expressions."""
     found = " OR ".join(
         f"EXISTS (SELECT 1 FROM {shelf} s WHERE s.parcel = {parcel} AND s.lo <= {item} AND s.hi > {item})"
-        for shelf in SHELVES
+        for shelf in LIVE_SHELVES
     )
     return f"({found})"
 
 
 _TAKE = {
     shelf: Statement(f"take_{shelf}", f"DELETE FROM {shelf} WHERE (parcel, lo) IN (SELECT parcel, lo FROM given)")
-    for shelf in SHELVES
+    for shelf in LIVE_SHELVES
 }
 
 

@@ -62,7 +62,7 @@ async def backup(driver: Driver, path: Path, env: Env) -> None:
 
     It may replace an older backup, but no other file.
     """
-    refuse_precious(path)
+    check_backup_path(path)
     part = path.with_name(path.name + ".part")
     try:
         if not driver.is_shared:
@@ -111,7 +111,7 @@ async def _replaced(url: str, env: Env) -> epochs.StoreIdentity | None:
         await driver.close()
 
 
-def refuse_precious(path: Path) -> None:
+def check_backup_path(path: Path) -> None:
     """Raise BadInput unless a backup may be written to this path: any file there must be an older backup."""
     if not path.parent.is_dir():
         raise BadInput(f"There is no folder {path.parent}.", "Create it, or name another file.", field="file")

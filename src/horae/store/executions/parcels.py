@@ -103,7 +103,7 @@ def assign_shelves(
 
 
 def is_keyed(p: Parcel, due: Instant | None = None) -> bool:
-    """Tell whether a parcel has keys of limits or sequences; with `due`, also whether it is due at that instant."""
+    """Tell whether a parcel has keys of limits or sequences and, if `due` is given, is due by that instant."""
     if p.envelope.keys is None or (due is not None and p.envelope.due_at > due):
         return False
     return bool(flags_of(p.envelope.keys) & KEYED)

@@ -16,7 +16,7 @@ from horae.env import Instant
 from horae.model.base.ids import first_id_at
 from horae.model.tenancy.namespace import Longer, Retention
 from horae.store.script import ColumnType, Fetch, ForEach, Script, ScriptFactory, Statement
-from horae.store.tables import BESIDE, PARTITIONED, SHELVES
+from horae.store.tables import DELETED_WITH_PARCEL, LIVE_SHELVES, PARTITIONED
 
 # The parcel of the parent execution: the id of an execution is that of its parcel, with the index in the low 16 bits.
 _PARENT_PARCEL = "(left(p.parent::text, 32) || '0000')::uuid"
@@ -37,7 +37,7 @@ Sweep = Callable[[Ages], Script[bool]]  # deletes some old rows of a feature; re
 
 def live(parcel: str) -> str:
     """Return the SQL condition that a parcel has an execution that has not ended."""
-    return "(" + " OR ".join(f"EXISTS (SELECT 1 FROM {s} WHERE {s}.parcel = {parcel})" for s in SHELVES) + ")"
+    return "(" + " OR ".join(f"EXISTS (SELECT 1 FROM {s} WHERE {s}.parcel = {parcel})" for s in LIVE_SHELVES) + ")"
 
 
 def needed(parent: str = _PARENT_PARCEL) -> str:
@@ -73,7 +73,7 @@ def _deletes() -> list[Statement]:
                 f"DELETE FROM {t} USING given WHERE {t}.{key} >= given.first AND {t}.{key} <= given.last",
             )
         )
-        for name, t, key in [*tables, *((name, name, "parcel") for name in BESIDE)]
+        for name, t, key in [*tables, *((name, name, "parcel") for name in DELETED_WITH_PARCEL)]
     ]
 
 
@@ -107,7 +107,7 @@ _FREE = unneeded(
 )
 FORGET = [
     Statement(f"forget_{name}", f"DELETE FROM {name} USING given WHERE {name}.{key} = given.id")
-    for name, key in [("parcels", "id"), *((name, "parcel") for name in (*PARTITIONED[1:], *BESIDE))]
+    for name, key in [("parcels", "id"), *((name, "parcel") for name in (*PARTITIONED[1:], *DELETED_WITH_PARCEL))]
 ]
 
 

@@ -21,7 +21,7 @@ from horae.model.tenancy.namespace import Longer
 from horae.store.expiry.expiry import needed
 from horae.store.postgres.connect import Connector
 from horae.store.script import Statement
-from horae.store.tables import BESIDE, PARTITIONED, SHELVES
+from horae.store.tables import DELETED_WITH_PARCEL, LIVE_SHELVES, PARTITIONED
 
 T = TypeVar("T")
 
@@ -178,7 +178,7 @@ async def _drop_day(connection: asyncpg.Connection, clock: Clock, day: Day, long
     retained = [*longer, *await _needed(connection, day)]
     kept = await patiently(connection, clock, partial(_detach, connection, day, retained))
     await _drop_detached(connection)
-    for name in BESIDE:
+    for name in DELETED_WITH_PARCEL:
         await connection.execute(
             f"DELETE FROM {name} WHERE parcel >= $1 AND parcel < $2"
             f" AND NOT EXISTS (SELECT 1 FROM parcels p WHERE p.id = {name}.parcel)",
@@ -206,7 +206,7 @@ async def _detach(connection: asyncpg.Connection, day: Day, retained: list[UUID]
     if not (await _tables(connection)).get(day.table("parcels")):
         return 0
     await connection.execute(f"LOCK TABLE {', '.join(PARTITIONED)} IN ACCESS EXCLUSIVE MODE")
-    needed = " UNION ".join(f"SELECT parcel FROM {shelf} WHERE parcel >= $2 AND parcel < $3" for shelf in SHELVES)
+    needed = " UNION ".join(f"SELECT parcel FROM {shelf} WHERE parcel >= $2 AND parcel < $3" for shelf in LIVE_SHELVES)
     await connection.execute("CREATE TEMP TABLE survivors (parcel uuid PRIMARY KEY) ON COMMIT DROP")
     await connection.execute(
         f"INSERT INTO survivors {needed} UNION SELECT * FROM unnest($1::uuid[])", retained, day.first, day.end

@@ -11,7 +11,7 @@ from horae.env import Instant
 from horae.features.erasure.store.namespace_data import AFFINITIES, BEFORE, STANDING
 from horae.store.base import locks
 from horae.store.script import Fetch, Script, Statement
-from horae.store.tables import BESIDE, PARTITIONED, SHELVES
+from horae.store.tables import DELETED_WITH_PARCEL, LIVE_SHELVES, PARTITIONED
 from horae.store.tenancy import namespaces
 from horae.store.tenancy.holdings import OF_JOBS, all_holdings, rows
 from horae.store.tenancy.namespaces import DROPS, LiveContents
@@ -85,7 +85,13 @@ def _tables(statements: Iterable[Statement]) -> set[str]:
 
 def known_tables() -> set[str]:
     """Return all tables that a deletion or an erasure of a namespace handles, or leaves for a stated reason."""
-    tables = {*KEPT, *PARTITIONED, *SHELVES, *BESIDE, *_tables((*DROPS, *ROWS, *BEFORE, *STANDING, AFFINITIES))}
+    tables = {
+        *KEPT,
+        *PARTITIONED,
+        *LIVE_SHELVES,
+        *DELETED_WITH_PARCEL,
+        *_tables((*DROPS, *ROWS, *BEFORE, *STANDING, AFFINITIES)),
+    }
     for holdings in all_holdings():
         tables |= {*holdings.counted, *holdings.kept}
         tables |= _tables((*holdings.drops, *holdings.records, *holdings.rows))

@@ -132,7 +132,10 @@ class DeduplicationResult(Struct):
         yield ForEach(DROP, KEY, sorted(key for key in self.new_rows if key not in used))
 
     def _placed(self, key: RowKey, index: int, asked: Sequence[NewItems], made: Callable[[int], UUID]) -> UUID | None:
-        """Return the new execution of a key; None if a submission without this key has replaced it."""
+        """Return the new execution of a key.
+
+        Return None if its submission was withdrawn, or if a submission without this key has replaced it.
+        """
         last = self.final(index)
         if last in self.answers or all(_row_key(asked[last], one) != key for one in asked[last].deduplication):
             return None

@@ -138,7 +138,7 @@ def put_settled(fates: Settlement, worker: str, session: UUID, effects: Effects)
         effects.returned += fates.queued
         effects.moved += [_moved(q, "queued") for q in fates.queued]
     if fates.attempts:
-        yield shelves.put_tried(fates.attempts, worker, session)
+        yield shelves.put_attempts(fates.attempts, worker, session)
         _count_failures(fates.attempts, effects)
     if fates.blobs:
         yield shelves.put_blobs(fates.blobs)
