@@ -100,7 +100,7 @@ async def test_another_namespace_sees_nothing(jobs):
 async def test_a_schedule_that_is_probably_not_meant_is_accepted_with_a_note(jobs):
     made = await create(jobs, schedule="*/90 * * * *", triggers=[{"cron": "* 9 * * *", "name": "mornings"}])
     schedule, mornings = made.notes
-    assert schedule == '"*/90" in the minute field is longer than the field, so it means 0 only.'
+    assert schedule == 'The step of "*/90" in the minute field is longer than the field, so it means 0 only.'
     assert mornings.startswith("mornings: It fires every minute of each matching hour")
     assert (await jobs.get(NAMESPACE, "report")).notes == made.notes
 

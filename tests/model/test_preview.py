@@ -54,4 +54,4 @@ def test_bounds_and_counts_end_a_preview():
 def test_a_preview_warns_about_surprising_expressions():
     answer = show_preview({"cron": "0 */90 * * * ?", "dialect": "quartz"}, SPRING, 2)
     assert answer.fires == ["2026-03-27T01:00:00Z", "2026-03-27T02:00:00Z"]
-    assert answer.notes == ['"*/90" in the minute field is longer than the field, so it means 0 only.']
+    assert answer.notes == ['The step of "*/90" in the minute field is longer than the field, so it means 0 only.']

@@ -24,7 +24,7 @@ async def begin(world: World, job: TestJob, plan: RolloutPlan = PLAN) -> Rollout
     def script() -> Script[Rollout]:
         if (yield from jobs.newest(job.id)) == 1:
             yield from jobs.put_version(job.id, 2, job.spec, job.queue, job.lane, world.now())
-        yield from rollouts.hold(job.id, NAMESPACE)
+        yield from rollouts.lock(job.id, NAMESPACE)
         return (yield from rollouts.begin(job.id, plan, "key:me", world.now()))
 
     return await world.store.write(script)

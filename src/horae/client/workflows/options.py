@@ -102,7 +102,7 @@ class StepOptions(WaitOptions, total=False):
     most: int | None
     """The loop fails after this many runs; 100 by default."""
     priority: int | None
-    """Instead of the workflow's priority."""
+    """Its priority; by default, the priority of the workflow."""
     undo: Any
     """The job that undoes it when the workflow fails."""
 
@@ -129,7 +129,7 @@ class ApprovalOptions(WaitOptions, total=False):
     """The options of `step.approval`."""
 
     roles: Sequence[str] | None
-    """Roles that may answer; all users who may operate by default."""
+    """Roles that may answer; by default, operator and all higher roles."""
     message: str | None
     """The message to the approver, with expressions."""
     remind: Span | None

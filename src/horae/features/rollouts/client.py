@@ -24,9 +24,10 @@ class RolloutsResource(Resource):
     """Start, compare, promote and abort rollouts. `ref` is a job's name or id."""
 
     async def start(self, ref: str, *, if_match: str | None = None, **options: Unpack[RolloutOptions]) -> RolloutInfo:
-        """Send a `share` of new executions to a `version`, or to one that a `change` creates; or weights to `versions`.
+        """Begin a rollout, or change the shares of the active one.
 
-        A running rollout gets the new shares.
+        A `share` of new executions runs `version`, or the version that `change` creates. To run several versions, give
+        their weights as `versions`.
         """
         body = given(**options)
         if options.get("versions"):

@@ -55,7 +55,7 @@ class Join(Struct, frozen=True, kw_only=True):
         return None if self.start == NO_INTERVAL or self.end is None else (self.start, self.end)
 
 
-Needed = Mapping[UUID, Condition]  # upstream -> its condition
+Needed = Mapping[UUID, Condition]  # by upstream: the condition that the end of its execution must meet
 Parts = Mapping[UUID, JoinPart]  # by upstream
 
 

@@ -6,9 +6,10 @@ from horae.model.base.view import Time, View
 
 
 class ApprovalView(View, frozen=True, kw_only=True):
-    """A workflow step that waits for an approval; an empty `roles` means all users who may operate.
+    """A workflow step that waits for an approval.
 
-    `until` is when the wait times out, if it does.
+    If `roles` is empty, every user with the role operator or a higher one may answer. `until` is when the wait times
+    out, if it has a timeout.
     """
 
     execution_id: UUID

@@ -98,7 +98,7 @@ class Approval(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="a
 
     roles: Annotated[
         tuple[str, ...],
-        Field(_ROLES, "Roles that may answer; all users who may operate by default.", example=["operator"]),
+        Field(_ROLES, "Roles that may answer; by default, operator and all higher roles.", example=["operator"]),
     ] = ()
     message: Annotated[str, Field(Text(4096), "The message to the approver, with expressions.")] = ""
     remind: Annotated[

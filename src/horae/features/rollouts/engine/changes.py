@@ -22,7 +22,7 @@ def start(
     A draft becomes a version of the job, but not its current one. Raises Conflict if another rollout is active.
     """
     job = before.job
-    if (yield from rollouts.hold(job.id, job.namespace)) != (job.version, job.state):
+    if (yield from rollouts.lock(job.id, job.namespace)) != (job.version, job.state):
         return None
     candidate = None
     if draft is not None:
@@ -36,7 +36,7 @@ def start(
 
 def abort(job: Job, number: int | None, cause: str, by: str, now: Instant) -> Script[Rollout | None]:
     """End the active rollout, or only the one with this number; return None if it is no longer active."""
-    if (yield from rollouts.hold(job.id, job.namespace)) is None:
+    if (yield from rollouts.lock(job.id, job.namespace)) is None:
         return None
     return (yield from rollouts.end(job.id, number, "aborted", cause, by, now))
 

@@ -116,7 +116,7 @@ def read_request(body: Any) -> RolloutRequest:
         what = "names no version" if not ways else f"has both {ways[0]} and {ways[1]}"
         raise BadInput(f"This rollout {what}.", _HOW, field=ways[1] if ways else "version")
     if (request.share is None) == (request.versions is None):
-        raise BadInput("Give a share for one version or change, and only weights for several.", _HOW, field="share")
+        raise BadInput("`version` and `change` need a share; `versions` has weights instead.", _HOW, field="share")
     return request
 
 

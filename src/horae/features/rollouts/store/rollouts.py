@@ -55,7 +55,7 @@ def job(job_id: UUID) -> Script[jobs.StoredJob | None]:
     return jobs.stored(rows[0]) if rows else None
 
 
-def hold(job: UUID, namespace: int) -> Script[tuple[int, str] | None]:
+def lock(job: UUID, namespace: int) -> Script[tuple[int, str] | None]:
     """Lock a job, its triggers and its dependents, so that no execution chooses a version; return version and state.
 
     Return None if the job does not exist.

@@ -23,7 +23,7 @@ async def derive(store: Store, namespace: int, body: dict[str, Any]) -> tuple[di
 
 
 def derivation_from(template: JobTemplate) -> Derive:
-    """Return a function that makes definitions from this template, even if another one has its name by now."""
+    """Return a function that makes definitions from this template, even if another template has its name by now."""
 
     async def derive(namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derivation]:
         return _filled(template, body)

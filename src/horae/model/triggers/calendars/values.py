@@ -163,7 +163,7 @@ class Windows(Struct, frozen=True):
         tuple[Window, ...],
         Field(
             _entries(_entry(_read_window, _write_window)),
-            "From one instant to before another.",
+            "Intervals, each from an instant to before another.",
             example=["2026-12-01T22:00:00Z/2026-12-02T02:00:00Z"],
             flag="window",
             metavar="FROM/TO",
@@ -181,7 +181,7 @@ class Reference(Struct, frozen=True):
 
 
 class Union(Struct, frozen=True):
-    """Open when any of these is."""
+    """Open when any of its members is open."""
 
     members: Annotated[
         "tuple[Times, ...]",
@@ -197,7 +197,7 @@ class Union(Struct, frozen=True):
 
 
 class Intersection(Struct, frozen=True):
-    """Open when all of these are."""
+    """Open when all of its members are open."""
 
     members: Annotated[
         "tuple[Times, ...]",

@@ -41,7 +41,7 @@ class Last:
 class Nearest:
     """`15W`, the working day (Monday to Friday) in the same month that is nearest to a day.
 
-    `LW` and `L-3W` count that day from the last of the month: it is `before` days earlier.
+    For `LW` and `L-3W`, `day` is None, and that day is `before` days before the last of the month.
     """
 
     day: int | None = None

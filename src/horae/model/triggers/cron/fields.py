@@ -78,7 +78,7 @@ def _read_step(where: CronField, item: str, text: str) -> int:
 def _read_range(where: CronField, item: str, base: str, step: int, key: str) -> tuple[int, int]:
     """Return the first and last value of an item; `step` is 0 if the item has no step.
 
-    If the range wraps, the last value is beyond the end of the field by the values counted from its beginning.
+    The last value of a range that wraps counts on past the end of the field: in the hour field, `22-2` is 22 to 26.
     """
     if base == "*" or (base == "?" and not step):
         return where.lo, where.hi

@@ -113,7 +113,7 @@ def _last_in(x: CronExpression, span: Span, second: int, rule: ClockChangeRule) 
 def walls(span: Span, rule: ClockChangeRule) -> tuple[int, int]:
     """Return the range of wall times, as (first, end), that fire in this span.
 
-    It lacks repeated wall times that the rule lets fire only in the span before or after this one.
+    Repeated wall times are left out if the rule lets them fire only in an earlier or a later span.
     """
     lo, hi = span.start + span.offset, span.end + span.offset
     return max(lo, span.high) if rule.first_only else lo, min(hi, span.low) if rule.last_only else hi

@@ -28,7 +28,7 @@ def _step(where: CronField, item: str, step: int) -> Iterator[str]:
     cycle = _CYCLES.get(where.name)
     first = "Sunday" if where.name == "dow" else where.lo
     if step > where.hi - where.lo or (where.name == "dow" and step == 7):  # 0 and 7 are the same day
-        yield f'"{item}" in the {where.title} field is longer than the field, so it means {first} only.'
+        yield f'The step of "{item}" in the {where.title} field is longer than the field, so it means {first} only.'
     elif cycle and cycle % step:
         yield f'"{item}" in the {where.title} field starts again at 0, so its last step is shorter than the others.'
     elif where.name == "dom" and step > 1:

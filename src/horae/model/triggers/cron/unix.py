@@ -66,14 +66,15 @@ def _macro(text: str) -> str:
     if text.lower() in MACROS:
         return MACROS[text.lower()]
     if text.lower() == "@reboot":
-        raise BadInput('"@reboot" has no meaning for a cluster.', "Trigger the job at start.", field="schedule")
+        remedy = "Trigger the job from a script that runs when the machine starts."
+        raise BadInput('"@reboot" has no meaning for a cluster.', remedy, field="schedule")
     known = ", ".join(MACROS)
     raise BadInput(f'"{text}" is not a known macro.', f'There are {known} and "@every 5m".', field="schedule")
 
 
 def _count(parts: list[str]) -> str:
     if len(parts) == 7:
-        return 'Leave the year out, or say {"cron": ..., "dialect": "quartz"} if it is a Quartz expression.'
+        return 'Leave the year out, or write {"cron": ..., "dialect": "quartz"} if it is a Quartz expression.'
     if len(parts) == 4:
         return f'{f.ORDER} For every day of the week add "*": "{" ".join(parts)} *".'
     if len(parts) == 1:

@@ -60,7 +60,7 @@ def decide_by_calendar(
     cut = main.next_fire_at is not None and main.next_fire_at <= at
     fires, ledger, through = main.fires, main.ledger, main.decided_through
     if not cut and not is_spent(rules, fired + len(fires)):
-        queued = waiting + max(0, len(fires) - (0 if busy or waiting else 1))  # in addition to the running execution
+        queued = waiting + max(0, len(fires) - (0 if busy or waiting else 1))  # behind the one that runs
         ahead = _decide_advanced(
             timetable, bare, through, at, limit - len(fires), fired + len(fires), busy or bool(fires), queued
         )

@@ -44,8 +44,8 @@ class CoverageCheck:
     def __init__(self, trigger: Trigger, rules: Rules, begun: Instant, since: Instant, until: Instant) -> None:
         self._trigger, self._rules, self._begun = trigger, rules, begun
         self._since, self._until = since, until
-        self._reached = since - 1
-        self._holes: list[FireSpan] = []
+        self._reached = since - 1  # all fires up to this instant are checked
+        self._holes: list[FireSpan] = []  # fires up to `_reached` that no row has covered so far
         self._doubled: list[FireSpan] = []
         self._invented: list[FireSpan] = []
         lost = lost_times_between(trigger, rules, max(begun, since - 1), until + 1)

@@ -11,7 +11,7 @@ from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.timetable import Timetable
 from horae.model.triggers.decisions.values import Trigger
 
-FEW = 12  # at least this many fires are enumerated one by one before each time span is counted instead
+FEW = 12  # up to this many fires (more if there are many time spans) are enumerated; more are counted by time span
 
 
 def count_future_fires(

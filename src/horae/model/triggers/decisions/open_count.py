@@ -7,7 +7,7 @@ from horae.model.triggers.decisions.timetable import Timetable
 
 def count_open(timetable: Timetable, after: Instant, before: Instant) -> int:
     """Count the fires strictly between two instants that run: those in openings, and those moved to an opening."""
-    count, closed = 0, after  # `closed` is the last instant before the closed time in front of the next opening
+    count, closed = 0, after  # the closed time before the next opening begins after the instant `closed`
     for opening in timetable.calendar.openings(after + 1, before):
         count += _moved(timetable, closed, min(opening.start, before))
         count += count_fires(

@@ -26,9 +26,9 @@ OPEN: frozenset[str] = frozenset({"waiting", "running"})  # states of steps that
 
 # Reasons of steps that are held, did not run, or ended without an execution.
 PAUSED, BREAKPOINT = "paused", "breakpoint"
-NOT_WANTED = "when"  # its condition was false
-NOT_JOINED = "join"  # the ends of its upstreams do not match its join rule
-NOT_CHOSEN = "switch"  # no upstream switch chose it
+NOT_WANTED = "when"  # the step's condition was false
+NOT_JOINED = "join"  # the outcomes of the step's upstreams do not match its join rule
+NOT_CHOSEN = "switch"  # a switch before the step chose other steps
 GIVEN_UP = "workflow"  # the workflow failed or was cancelled before the step began
 TOLERANCE = "tolerance"  # more items of a foreach failed than it tolerates
 BOUND = "bound"  # a loop needed more runs than its limit
@@ -80,10 +80,10 @@ class StepRow(Struct, frozen=True, kw_only=True):
     step: str
     phase: Phase = "main"
     state: StepState = "pending"
-    missing: int = 0  # upstreams that have not ended; the next three count ended upstreams
-    succeeded: int = 0
-    failed: int = 0
-    skipped: int = 0
+    missing: int = 0  # upstreams that have not ended
+    succeeded: int = 0  # upstreams that have succeeded
+    failed: int = 0  # upstreams that have failed or were cancelled
+    skipped: int = 0  # upstreams that were skipped, or switches that chose other steps
     execution: UUID | None = None  # its newest child; the first child of a foreach; set by the store
     iteration: int = 0  # of a loop: the number of runs before the current one
     total: int = 0  # of a foreach: the number of items

@@ -137,7 +137,7 @@ class Round(Launching):
         if isinstance(again, Start) and self._is_active:
             self._put(structs.replace(updated, iteration=again.iteration))
             self._decisions.starts.append(again)
-        elif isinstance(again, Start):  # the loop was interrupted before its end
+        elif isinstance(again, Start):  # the workflow has stopped, so the loop cannot run again
             self._end(updated, "cancelled", ended.result, None, GIVEN_UP)
         elif isinstance(again, StepEnd):
             self._end(updated, again.state, again.result, again.error, again.reason)

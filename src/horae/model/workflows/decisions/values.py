@@ -31,7 +31,7 @@ JoinRule = Literal[
 JOINS: tuple[JoinRule, ...] = get_args(JoinRule)
 Phase = Literal["main", "onSuccess", "onFailure", "finally", "undo"]
 PHASES: tuple[Phase, ...] = ("main", "onSuccess", "onFailure", "finally")  # the phases of a definition
-MOST_STEPS = 1_000  # of one workflow, including its handlers
+MOST_STEPS = 1_000  # steps of one workflow, including its handlers
 MOST_BRANCHES = 64
 _SWITCH = 'Write [{"when": "${steps.check.result.ok}", "then": ["load"]}, {"else": ["report"]}].'
 _OBJECT = dict[str, Any]
@@ -61,7 +61,7 @@ class Call(WorkflowPart, frozen=True, kw_only=True):
         CALL,
         StepField(
             STEPS,
-            "It runs a workflow of its own, `{steps: ...}` for short.",
+            "It runs a nested workflow with these steps.",
             name="steps",
             example=[{"name": "load", "job": "load-orders"}],
             sdk=False,
@@ -178,7 +178,9 @@ class WorkflowStep(Call, frozen=True, kw_only=True):
             does=True,
         ),
     ] = ()
-    priority: Annotated[int | None, StepField(Integer(0, 9), "Instead of the workflow's priority.", of_job=True)] = None
+    priority: Annotated[
+        int | None, StepField(Integer(0, 9), "Its priority; by default, the priority of the workflow.", of_job=True)
+    ] = None
     ignore_failure: Annotated[bool, StepField(Flag(), "Whether its failure counts as a success without a result.")] = (
         False
     )
