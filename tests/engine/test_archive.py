@@ -293,7 +293,7 @@ async def test_an_unreachable_archive_storage_is_reported(node: ServerNode, cloc
         yield
 
     monkeypatch.setattr(node.part(ArchivePart).reader._place, "read", away, raising=False)
-    with pytest.raises(Busy, match="does not answer"):
+    with pytest.raises(Busy, match="cannot be read"):
         await node.part(ArchivePart).reader.list(1)
 
 

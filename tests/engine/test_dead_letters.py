@@ -97,7 +97,7 @@ async def test_a_retry_is_a_new_execution_and_happens_once(world, letters):
     assert len(await world.on("queued")) == 1
     assert await ids(letters) == []
     assert await ids(letters, state="retried") == await ids(letters, state="all") == [dead]
-    with pytest.raises(Conflict, match="has been retried"):
+    with pytest.raises(Conflict, match="was already retried"):
         await letters.discard(NAMESPACE, dead)
 
 
@@ -117,7 +117,7 @@ async def test_a_refused_id_leaves_all_given_letters_unchanged(world, letters, a
 async def test_a_retried_letter_prevents_the_discard_of_all_given_letters(world, letters):
     first, second = await fail(world, await job(world), 2)
     await letters.retry(NAMESPACE, second)
-    with pytest.raises(Conflict, match="has been retried"):
+    with pytest.raises(Conflict, match="was already retried"):
         await letters.discard_each(NAMESPACE, [first, second])
 
     assert await ids(letters) == [first]

@@ -483,7 +483,7 @@ async def test_a_forged_or_old_state_is_refused_before_the_provider_is_called(
             back = await browser(node, **cookie).get(
                 "/api/v1/sign-in/oidc/callback", params={"code": "c", "state": tried}
             )
-            assert "not%20begun%20here" in back.headers["location"]
+            assert "not%20begun%20at" in back.headers["location"]
         assert len(provider.asked) == asked
 
 

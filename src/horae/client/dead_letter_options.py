@@ -14,14 +14,14 @@ class DeadLetterFilters(TypedDict, total=False):
     queue: str | None
     """Only dead letters of this queue."""
     error_type: str | None
-    """The type of their error."""
+    """Only dead letters with this type of error."""
     reason: str | None
-    """The reason of their end: retries, permanent, runTimeout..."""
+    """Only dead letters that ended for this reason: retries, permanent, ..."""
     text: str | None
-    """A part of the error's message."""
+    """Only dead letters whose error message contains this text."""
     since: datetime | str | None
     """Only dead letters created at this time or later."""
     until: datetime | str | None
     """Only dead letters created before this time."""
     older_than: Span | None
-    """Created longer ago than this, such as 7d."""
+    """Only dead letters created longer ago than this, such as 7d."""

@@ -63,10 +63,11 @@ class DeadLettersResource(Resource):
         """List dead letters, newest first.
 
         `state`: The state of the dead letters; open by default. `job`: Only dead letters of this job, by name or
-        id. `queue`: Only dead letters of this queue. `error_type`: The type of their error. `reason`: The reason
-        of their end: retries, permanent, runTimeout... `text`: A part of the error's message. `since`: Only dead
-        letters created at this time or later. RFC 3339 with an offset. `until`: Only dead letters created before
-        this time. RFC 3339 with an offset. `older_than`: Created longer ago than this, such as 7d.
+        id. `queue`: Only dead letters of this queue. `error_type`: Only dead letters with this type of error.
+        `reason`: Only dead letters that ended for this reason: retries, permanent, ... `text`: Only dead letters
+        whose error message contains this text. `since`: Only dead letters created at this time or later. RFC 3339
+        with an offset. `until`: Only dead letters created before this time. RFC 3339 with an offset.
+        `older_than`: Only dead letters created longer ago than this, such as 7d.
         """
         query = {
             "state": state, "job": job, "queue": queue, "error_type": error_type, "reason": reason, "text": text,
@@ -80,14 +81,14 @@ class DeadLettersResource(Resource):
         queue: str | None = None, error_type: str | None = None, reason: str | None = None, text: str | None = None,
         since: datetime | str | None = None, until: datetime | str | None = None, older_than: Span | None = None,
     ) -> ApiDocument:  # fmt: skip
-        """Count dead letters by job and error, the largest group first; each group shows its newest one as the
-        example.
+        """Count dead letters by job and error type, the largest group first; each has its newest one as an example.
 
         `state`: The state of the dead letters; open by default. `job`: Only dead letters of this job, by name or
-        id. `queue`: Only dead letters of this queue. `error_type`: The type of their error. `reason`: The reason
-        of their end: retries, permanent, runTimeout... `text`: A part of the error's message. `since`: Only dead
-        letters created at this time or later. RFC 3339 with an offset. `until`: Only dead letters created before
-        this time. RFC 3339 with an offset. `older_than`: Created longer ago than this, such as 7d.
+        id. `queue`: Only dead letters of this queue. `error_type`: Only dead letters with this type of error.
+        `reason`: Only dead letters that ended for this reason: retries, permanent, ... `text`: Only dead letters
+        whose error message contains this text. `since`: Only dead letters created at this time or later. RFC 3339
+        with an offset. `until`: Only dead letters created before this time. RFC 3339 with an offset.
+        `older_than`: Only dead letters created longer ago than this, such as 7d.
         """
         query = {
             "state": state, "job": job, "queue": queue, "error_type": error_type, "reason": reason, "text": text,

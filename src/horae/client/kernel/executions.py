@@ -232,11 +232,12 @@ class ExecutionsResource(Resource):
         tag: str | None = None, since: datetime | str | None = None, until: datetime | str | None = None,
         limit: int | None = None, cursor: str | None = None,
     ) -> ResultPage[ExecutionInfo]:  # fmt: skip
-        """List executions of the archive, the newest files first; a page may be short, even empty, while there is
-        more.
+        """List archived executions, beginning with the newest files.
 
-        `job`: A job's name or id, as it was then. `tag`: Only executions with this tag: "name" or "name=value".
-        `since`: Only from this time on. `until`: Only before this time.
+        A page may be short or empty although `nextCursor` says that there are more.
+
+        `job`: The id of a job, or its name when it was archived. `tag`: Only executions with this tag: "name" or
+        "name=value". `since`: Only from this time on. `until`: Only before this time.
         """
         query = {
             "status": status, "job": job, "tag": tag, "since": instant(since), "until": instant(until), "limit": limit,

@@ -4,7 +4,7 @@ from horae.feature import Feature, Routes
 
 FEATURE = Feature(
     name="archive",
-    about="Executions past their retention, kept as files.",
+    about="Executions past their retention, stored as files.",
     uses=("artifacts",),
     needs=("artifacts",),
     tables="horae.features.archive.store.tables",

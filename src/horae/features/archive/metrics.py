@@ -1,4 +1,4 @@
-"""Metrics of this server's archiving and its failures."""
+"""Metrics of the executions that this server archived, and of its failures."""
 
 from collections.abc import Iterator
 
@@ -9,13 +9,13 @@ from horae.server.metrics.families import FeatureMetrics, counter, gauge
 
 
 class ArchiveMetrics(FeatureMetrics):
-    """Executions and files of the archive."""
+    """The metrics of the archive."""
 
     def collect(self) -> Iterator[Metric]:
         archiver = self.node.part(ArchivePart).archiver
         about = "Executions that this server wrote to the archive."
         yield counter("archived_executions", about, archiver.archived)
-        about = "Files of the archive that this server could not write; nothing is forgotten then."
+        about = "Files of the archive that this server could not write; their executions are not deleted."
         yield counter("archive_failures", about, archiver.failures)
-        about = "1 while this server can archive nothing, or something, and tries again; see horae doctor."
+        about = "1 while this server cannot archive some or all executions and tries again; see horae doctor."
         yield gauge("archive_failing", about, archiver.is_failing)

@@ -5,7 +5,7 @@ from horae.model.executions.execution_view import ExecutionView
 
 
 class ArchivePage(View, frozen=True, kw_only=True):
-    """Executions of the archive; `nextCursor` is null at the end, and `notes` name files that could not be read."""
+    """A page of archived executions; `nextCursor` is null on the last page, `notes` names files that cannot be read."""
 
     items: list[ExecutionView]
     next_cursor: str | None = None

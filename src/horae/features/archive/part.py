@@ -1,4 +1,4 @@
-"""The archive as a part of a server."""
+"""The part of a server that archives executions."""
 
 from collections.abc import Collection, Sequence
 
@@ -14,7 +14,7 @@ from horae.model.base.store_view import StoreView
 
 
 class ArchivePart(ServerPart):
-    """Archives old executions in files, and reads them back."""
+    """Writes executions past their retention to files, and reads them from there."""
 
     def __init__(self, node: ServerNode) -> None:
         place, retention = open_storage(node.settings.artifacts), node.settings.retention

@@ -1,4 +1,4 @@
-"""The archive: executions past their retention, read from its files."""
+"""The route by which archived executions are listed."""
 
 from typing import Annotated, Literal
 
@@ -20,7 +20,7 @@ class ArchiveList(Paged, frozen=True, kw_only=True):
     """The selection of archived executions."""
 
     status: Literal["success", "failed", "cancelled", "skipped"] | None = None
-    job: Annotated[Text, Meta(description="A job's name or id, as it was then.")] | None = None
+    job: Annotated[Text, Meta(description="The id of a job, or its name when it was archived.")] | None = None
     tag: Tag | None = None
     since: Since | None = None
     until: Until | None = None
@@ -28,7 +28,10 @@ class ArchiveList(Paged, frozen=True, kw_only=True):
 
 @get(f"{API}/archive", "executions.archived", ArchivePage, access=VIEW, scope=closed, refuses=(Busy,))
 async def archived(call: ApiCall, query: ArchiveList) -> Response:
-    """List executions of the archive, the newest files first; a page may be short, even empty, while there is more."""
+    """List archived executions, beginning with the newest files.
+
+    A page may be short or empty although `nextCursor` says that there are more.
+    """
     page = await call.node.part(ArchivePart).reader.list(
         call.namespace, status=query.status, job=query.job, tag=query.tag, since=query.since, until=query.until,
         limit=query.limit, cursor=query.cursor,

@@ -1,10 +1,10 @@
-"""Dead letters: failed executions set aside, to be grouped, retried, replayed or discarded."""
+"""Dead letters: executions that failed for good, and can be listed in groups, retried, replayed or discarded."""
 
 from horae.feature import Command, Feature, Routes
 
 FEATURE = Feature(
     name="dead_letters",
-    about="Failed executions set aside, grouped, retried, replayed or discarded.",
+    about="Executions that failed for good, listed in groups, retried, replayed or discarded.",
     tables="horae.features.dead_letters.store.tables",
     holdings="horae.features.dead_letters.store.replays:HOLDINGS",
     sweep="horae.features.dead_letters.store.replays:sweep",

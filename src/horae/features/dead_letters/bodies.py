@@ -1,4 +1,4 @@
-"""The bodies of requests about dead letters: filters, and the changes for a retry."""
+"""The bodies of requests about dead letters: filters, and changes of the params for a retry."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,21 +22,21 @@ else:
 
 
 class DeadLetterFilter(DeadLetterWhich, frozen=True, kw_only=True):
-    """A filter of dead letters, with a limit."""
+    """A filter of dead letters, and the most dead letters to process."""
 
     limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
     cursor: Annotated[str, Meta(max_length=512, description="`nextCursor` of the previous answer.")] | None = None
 
 
 class DeadLetterChoice(RequestBody, frozen=True, kw_only=True):
-    """Dead letters by id, or all that match a filter."""
+    """Dead letters with these ids, or all that match a filter."""
 
     ids: Annotated[list[str], Meta(max_length=1000)] | None = None
     filter: DeadLetterFilter | None = None
 
 
 class DeadLetterRetry(DeadLetterChoice, frozen=True, kw_only=True):
-    """Dead letters to run again, with changes of their params."""
+    """Dead letters to run again, and changes of their params."""
 
     params: Annotated[
         dict[str, Any] | None, Meta(description="A merge patch of the params: null removes a member.")
@@ -47,7 +47,9 @@ class ReplayBody(RequestBody, frozen=True, kw_only=True):
     """Dead letters to run again at a limited rate."""
 
     filter: DeadLetterWhich
-    rate: Annotated[str, Meta(description='The most retries in a span, as "10/1s"; default unlimited.')] | None = None
+    rate: (
+        Annotated[str, Meta(description='The highest rate of retries, such as "10/1s"; unlimited by default.')] | None
+    ) = None
     params: Annotated[
         dict[str, Any] | None, Meta(description="A merge patch of the params: null removes a member.")
     ] = None

@@ -1,4 +1,4 @@
-"""Metrics of replays of dead letters: unfinished replays, and executions that this server retried."""
+"""Metrics of replays of dead letters: unfinished replays, and dead letters that this server retried."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""The dead letters part of a server."""
+"""The part of a server for dead letters."""
 
 from collections.abc import Collection, Sequence
 

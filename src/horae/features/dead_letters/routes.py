@@ -1,4 +1,4 @@
-"""Dead letters: executions that failed after their last retry."""
+"""Routes of dead letters (executions that failed for good) and of their replays."""
 
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
@@ -38,7 +38,7 @@ else:
 
 
 class DeadLetterQuery(_Which, frozen=True, kw_only=True):
-    """A filter of dead letters, with their state."""
+    """A filter of dead letters, also by their state."""
 
     state: Annotated[LetterState, Meta(description="The state of the dead letters.")] = "open"
 
@@ -57,7 +57,7 @@ class ReplayList(Paged, frozen=True, kw_only=True):
 
 
 async def by_choice(call: ApiCall, arguments: Arguments) -> None:
-    """Check the jobs of all `ids`, or the `job` of the filter."""
+    """Check that the caller's scope has the jobs of all `ids`, or the `job` of the filter. Raises Forbidden."""
     body: DeadLetterChoice = arguments["body"]
     if body.ids is not None:
         await check_executions(call, body.ids)
@@ -80,7 +80,7 @@ async def list_dead_letters(call: ApiCall, query: DeadLetterList) -> Response:
 
 @get(f"{API}/dlq/groups", "dlq.groups", DeadLetterGroups, access=VIEW, scope=by_job_filter, refuses=(NotFound,))
 async def list_groups(call: ApiCall, query: DeadLetterQuery) -> Response:
-    """Count dead letters by job and error, the largest group first; each group shows its newest one as the example."""
+    """Count dead letters by job and error type, the largest group first; each has its newest one as an example."""
     return ok(
         await call.node.part(DeadLettersPart).dead_letters.groups(
             call.namespace, state=query.state, **filter_fields(query)
@@ -100,7 +100,10 @@ async def get_dead_letter(call: ApiCall) -> Response:
     access=OPERATE, scope=by_choice, audit=REQUEST, refuses=(NotFound, OverQuota),
 )  # fmt: skip
 async def retry(call: ApiCall, body: DeadLetterRetry) -> Response:
-    """Run dead letters again, by id or by filter: each as a new execution with `retryOf`, with `params` merged in."""
+    """Run dead letters, chosen by id or by filter, again.
+
+    Each becomes a new execution with `retryOf`, in whose params `params` are merged.
+    """
     letters = call.node.part(DeadLettersPart).dead_letters
     if body.ids is not None:
         done = await letters.retry_each(call.namespace, _ids(body), caller=call.caller, params=body.params)
@@ -119,7 +122,7 @@ async def retry(call: ApiCall, body: DeadLetterRetry) -> Response:
     f"{API}/dlq/discard", "dlq.discard", BulkView, access=OPERATE, scope=by_choice, audit=REQUEST, refuses=(NotFound,)
 )
 async def discard(call: ApiCall, body: DeadLetterChoice) -> Response:
-    """Remove dead letters from the list, by id or by filter; their history stays."""
+    """Remove dead letters, chosen by id or by filter, from the list of open ones; the executions stay in history."""
     letters = call.node.part(DeadLettersPart).dead_letters
     if body.ids is not None:
         done = await letters.discard_each(call.namespace, _ids(body))
@@ -134,7 +137,7 @@ async def discard(call: ApiCall, body: DeadLetterChoice) -> Response:
     access=OPERATE, scope=closed, audit=REQUEST, status=201, refuses=(NotFound,),
 )  # fmt: skip
 async def create_replay(call: ApiCall, body: ReplayBody) -> Response:
-    """Run all dead letters again that match now, at a limited rate; the replay continues if a server dies."""
+    """Run all dead letters that match now again, at a limited rate; the replay continues even if a server is killed."""
     made = await call.node.part(DeadLettersPart).replays.create(
         call.namespace, rate=body.rate, params=body.params, caller=call.caller, **filter_fields(body.filter)
     )
@@ -185,18 +188,18 @@ async def cancel_replay(call: ApiCall) -> Response:
 
 
 def filter_fields(request: DeadLetterList | DeadLetterQuery | DeadLetterWhich) -> LetterFilterFields:
-    """Return a request's filter in the form that the engine takes."""
+    """Return the filter of a request in the form that the engine takes."""
     return cast(LetterFilterFields, {row.attribute: getattr(request, row.attribute) for row in LETTER_FILTER.rows})
 
 
 def _ids(body: DeadLetterChoice) -> list[str]:
     if body.filter is not None:
-        raise BadInput("Both ids and filter are given.", "Give one of them.", field="filter")
+        raise BadInput("The request has both ids and a filter.", "Send only one of them.", field="filter")
     return list(dict.fromkeys(body.ids or ()))
 
 
 def _filter(body: DeadLetterChoice) -> DeadLetterFilter:
     if body.filter is None:
-        remedy = 'Give {"ids": [...]}, or {"filter": {}} for all of them.'
-        raise BadInput("Neither ids nor a filter is given.", remedy, field="ids")
+        remedy = 'Send {"ids": [...]}, or {"filter": {}} for all dead letters.'
+        raise BadInput("The request has neither ids nor a filter.", remedy, field="ids")
     return body.filter

@@ -1,10 +1,10 @@
-"""Users: people who sign in by password or OIDC, and their roles. This feature cannot be switched off."""
+"""Users: people who sign in by a password or by OIDC, and their roles. This feature cannot be switched off."""
 
 from horae.feature import Command, Feature, Routes
 
 FEATURE = Feature(
     name="users",
-    about="People who sign in by password or OIDC, and their roles.",
+    about="People who sign in by a password or by OIDC, and their roles.",
     holdings="horae.features.users.store.users:HOLDINGS",
     sweep="horae.features.users.store.users:sweep",
     tables="horae.features.users.store.tables",

@@ -25,7 +25,7 @@ def _role(command: Any) -> Any:
         "permissions",
         multiple=True,
         type=click.Choice(PERMISSIONS),
-        help="In addition to the role; repeatable.",
+        help="A permission in addition to the role; repeatable.",
     )
     return click.option("--role", required=True, type=click.Choice(NESTED), help="The user's role in the namespace.")(
         permission(command)
@@ -33,13 +33,13 @@ def _role(command: Any) -> Any:
 
 
 def _password(from_input: bool) -> str:
-    """Return a password from the input's first line, or typed twice."""
+    """Return a password from the first line of stdin, or ask the user to type it twice."""
     if from_input:
         return sys.stdin.readline().rstrip("\n")
     return prompt("Password", "--password-stdin", hide_input=True, confirmation_prompt=True)
 
 
-from_input = click.option("--password-stdin", "from_input", is_flag=True, help="Read the password from the input.")
+from_input = click.option("--password-stdin", "from_input", is_flag=True, help="Read the password from stdin.")
 
 
 @users.command(
@@ -52,7 +52,7 @@ from_input = click.option("--password-stdin", "from_input", is_flag=True, help="
 async def create(api: Api, name: str, role: str, permissions: tuple[str, ...], from_input: bool) -> None:
     """Create a user with a password and a role in this namespace."""
     user = await api.client.users.create(name, _password(from_input), role=role, permissions=permissions)
-    _print(api, user.raw, f"{name} may sign in now, as {role}.")
+    _print(api, user.raw, f"{name} may now sign in with the role {role}.")
 
 
 COLUMNS: list[Column] = [
@@ -78,11 +78,12 @@ request(users, "users.get", one, name="show", examples=("horae users show ada",)
 @remote
 async def grant(api: Api, name: str, role: str, permissions: tuple[str, ...]) -> None:
     """Grant a user a role in this namespace."""
-    _print(api, (await api.client.users.grant(name, role=role, permissions=permissions)).raw, f"{name} is {role} now.")
+    user = await api.client.users.grant(name, role=role, permissions=permissions)
+    _print(api, user.raw, f"{name} now has the role {role}.")
 
 
 request(
-    users, "users.revoke", message("{name} has no access to this namespace any more.", revoked=True),
+    users, "users.revoke", message("{name} no longer has access to this namespace.", revoked=True),
     examples=("horae users revoke ada",),
 )  # fmt: skip
 
@@ -92,7 +93,7 @@ request(
 @from_input
 @remote
 async def password(api: Api, name: str, from_input: bool) -> None:
-    """Set another password for a user, who is signed out everywhere."""
+    """Set a new password for a user, and sign the user out everywhere."""
     _print(api, (await api.client.users.edit(name, password=_password(from_input))).raw, f"{name} has a new password.")
 
 
@@ -100,7 +101,7 @@ async def password(api: Api, name: str, from_input: bool) -> None:
 @click.argument("name")
 @remote
 async def disable(api: Api, name: str) -> None:
-    """Disable a user until `enable`."""
+    """Sign a user out and forbid signing in, until the command `enable`."""
     _print(api, (await api.client.users.edit(name, active=False)).raw, f"{name} is signed out and disabled.")
 
 
@@ -108,7 +109,7 @@ async def disable(api: Api, name: str) -> None:
 @click.argument("name")
 @remote
 async def enable(api: Api, name: str) -> None:
-    """Enable a disabled user."""
+    """Let a disabled user sign in again."""
     _print(api, (await api.client.users.edit(name, active=True)).raw, f"{name} may sign in again.")
 
 

@@ -27,12 +27,15 @@ class User(Struct, frozen=True, kw_only=True):
     has_password: bool = False
     created_at: Instant
     signed_in_at: Instant | None = None
-    subject: str | None = None  # the owner of the name at the identity provider
+    subject: str | None = None  # the id of the user at the identity provider
     members: tuple[Member, ...] = ()
 
 
 def home_of(members: tuple[Member, ...]) -> Member | None:
-    """Return the membership that counts for a request without a namespace: `default`, or the first; None if none."""
+    """Return the membership that applies to a request without a namespace: that in `default`, or else the first.
+
+    Return None for a user without memberships.
+    """
     return next((member for member in members if member.namespace_name == DEFAULT_NAME), next(iter(members), None))
 
 
@@ -48,16 +51,16 @@ def check_name(name: str) -> str:
     """Return the name if it is valid for a user. Raises BadInput."""
     if not NAME.fullmatch(name):
         remedy = "Use 1 to 128 letters, digits and . _ @ + -, such as ada or ada@example.com."
-        raise BadInput(f"{name[:60]!r} is not a user's name.", remedy, field="name")
+        raise BadInput(f"{name[:60]!r} is not a valid name of a user.", remedy, field="name")
     return name
 
 
 def check_password(name: str, password: str) -> str:
     """Return the password if it is strong enough. Raises BadInput."""
     if not SHORTEST <= len(password) <= LONGEST:
-        remedy = f"Use {SHORTEST} to {LONGEST} characters: a few words are easy to keep in mind."
+        remedy = f"Use {SHORTEST} to {LONGEST} characters; a few words are easy to remember."
         raise BadInput(f"The password has {len(password)} characters.", remedy, field="password")
     if len(set(password)) < 5 or name.lower() in password.lower():
-        remedy = "Leave out the name, and repeat less."
+        remedy = "Do not use the user's name in it, and use at least five different characters."
         raise BadInput("The password is too easy to guess.", remedy, field="password")
     return password

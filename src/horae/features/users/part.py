@@ -12,7 +12,7 @@ from horae.store.contract import Store
 
 
 def sign_ins(env: Env, store: Store, settings: EngineSettings) -> SignIns:
-    """Return the sessions of browsers, which the check of API keys asks about cookies."""
+    """Create the part that checks cookies of browsers, which the check of credentials calls."""
     return SignIns(env, store, Passwords(), settings.sign_in_idle, settings.sign_in_life)
 
 

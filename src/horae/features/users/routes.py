@@ -1,4 +1,4 @@
-"""Users, and their roles in namespaces."""
+"""Routes of users and their roles in namespaces."""
 
 from typing import Annotated, Any
 
@@ -34,7 +34,9 @@ class UserView(View, frozen=True, kw_only=True):
 
     name: str
     active: bool
-    password: Annotated[bool, Meta(description="Has a password; otherwise, signs in at an identity provider.")]
+    password: Annotated[
+        bool, Meta(description="Whether the user has a password, or else signs in at an identity provider.")
+    ]
     created_at: Time
     signed_in_at: Time | None = None
     members: list[MemberView]
@@ -55,7 +57,9 @@ class MemberBody(RequestBody, frozen=True, kw_only=True):
     """A role and permissions in this namespace."""
 
     role: Annotated[str, Meta(description="viewer, operator, editor or admin.")]
-    permissions: Annotated[tuple[str, ...], Meta(max_length=10, description="Permissions beyond the role.")] = ()
+    permissions: Annotated[
+        tuple[str, ...], Meta(max_length=10, description="Permissions in addition to those of the role.")
+    ] = ()
 
 
 class UserBody(MemberBody, frozen=True, kw_only=True):
@@ -74,7 +78,7 @@ class UserEdit(RequestBody, frozen=True, kw_only=True):
 
 @get(f"{API}/users", "users.list", Page[UserView], access=ADMIN, scope=closed, secret=True)
 async def list_users(call: ApiCall, query: Paged) -> Response:
-    """List users by name; administrators of one namespace see only the users of it."""
+    """List users in the order of their names; administrators of a namespace see only the users of this namespace."""
     found = await call.node.part(UsersPart).users.list(call.who, query.cursor or "", query.limit + 1)
     items = [UserView.of(user) for user in found[: query.limit]]
     return ok(Page(items=items, next_cursor=items[-1].name if len(found) > query.limit else None))
@@ -101,10 +105,13 @@ async def read(call: ApiCall) -> Response:
     access=INSTALLATION, scope=closed, audit=ACTION, refuses=(NotFound,),
 )  # fmt: skip
 async def edit(call: ApiCall, body: UserEdit) -> Response:
-    """Change a user's password, or activate or deactivate the user; a new password and deactivation end sessions."""
+    """Set a user's password, or activate or deactivate the user.
+
+    A new password and a deactivation end all sessions of the user.
+    """
     name = call.path("name")
     if body.password is None and body.active is None:
-        raise BadInput("Nothing is to be changed.", "Send `password`, `active` or both.")
+        raise BadInput("The request changes nothing.", "Send `password`, `active` or both.")
     if body.password is not None:
         await call.node.part(UsersPart).users.set_password(name, body.password)
     if body.active is not None:
@@ -114,7 +121,7 @@ async def edit(call: ApiCall, body: UserEdit) -> Response:
 
 @delete(f"{API}/users/{{name}}", "users.delete", access=INSTALLATION, scope=closed, audit=ACTION, refuses=(NotFound,))
 async def remove(call: ApiCall) -> Response:
-    """Delete a user; the audit log keeps their actions."""
+    """Delete a user; the user's actions stay in the audit log."""
     await call.node.part(UsersPart).users.delete(call.path("name"))
     return nothing()
 

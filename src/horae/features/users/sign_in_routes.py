@@ -1,4 +1,4 @@
-"""Sign-in with a password, or at an identity provider."""
+"""Routes by which browsers sign in, with a password or at an identity provider."""
 
 import hmac
 from typing import Annotated
@@ -24,8 +24,8 @@ from horae.server.route import ACTION, API, UNRECORDED, get, post
 from horae.server.routes.tenancy.me import Me
 from horae.server.scopes import closed
 
-FLOW = "horae_oidc"
-FLOW_SECONDS = 600
+FLOW = "horae_oidc"  # the name of the cookie with the state of a sign-in at the identity provider
+FLOW_SECONDS = 600  # the life of this cookie
 
 
 class Ways(View, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class PasswordBody(RequestBody, frozen=True, kw_only=True):
 
 
 class NewPasswordBody(RequestBody, frozen=True, kw_only=True):
-    """The present and the new password of the caller."""
+    """The current and the new password of the caller."""
 
     current: Annotated[str, Meta(min_length=1, max_length=1024)]
     password: Annotated[str, Meta(min_length=1, max_length=1024)]
@@ -71,7 +71,7 @@ async def ways(call: ApiCall) -> Response:
     refuses=(Unauthorized, Forbidden, TooOften),
 )  # fmt: skip
 async def with_password(call: ApiCall, body: PasswordBody) -> Response:
-    """Sign a browser in with a name and a password; repeated wrong passwords are slowed down."""
+    """Sign a browser in with a name and a password; after some wrong passwords, further attempts have to wait."""
     refuse_forms(call.headers)
     try:
         signed = await call.node.part(UsersPart).sign_ins.with_password(body.name, body.password, call.address)
@@ -89,7 +89,7 @@ async def with_password(call: ApiCall, body: PasswordBody) -> Response:
     access=ANY_CREDENTIAL, scope=closed, audit=ACTION, status=204, repeats="by itself", refuses=(Forbidden, TooOften),
 )  # fmt: skip
 async def change_password(call: ApiCall, body: NewPasswordBody) -> Response:
-    """Change the caller's own password; their other browsers are signed out."""
+    """Change the caller's own password; the caller's other browsers are signed out."""
     keep = digest_of(cookie_of(call.headers) or "")
     await call.node.part(UsersPart).users.change_password(call.who, body.current, body.password, keep, call.address)
     return nothing()
@@ -98,13 +98,13 @@ async def change_password(call: ApiCall, body: NewPasswordBody) -> Response:
 def _provider(call: ApiCall) -> Oidc:
     found = call.node.part(UsersPart).oidc
     if found is None:
-        raise NotFound("There is no identity provider here.", "Set oidc_issuer and oidc_client_id.")
+        raise NotFound("No identity provider is configured.", "Set oidc_issuer and oidc_client_id.")
     return found
 
 
 @get(f"{API}/sign-in/oidc", "me.oidc", {302: None}, access=PUBLIC, scope=closed, refuses=(NotFound,), secret=True)
 async def begin(call: ApiCall) -> Response:
-    """Send a browser to the identity provider."""
+    """Redirect a browser to the identity provider."""
     begun = await _provider(call).begin(call.server_url)
     return _go(begun.url, _flow(begun.state, FLOW_SECONDS, call))
 
@@ -114,14 +114,15 @@ async def begin(call: ApiCall) -> Response:
     access=PUBLIC, scope=closed, refuses=(NotFound, Unauthorized, Forbidden), secret=True,
 )  # fmt: skip
 async def finish(call: ApiCall, query: OidcCallbackQuery) -> Response:
-    """Finish the sign-in of a browser that comes back from the identity provider."""
+    """Finish the sign-in of a browser that returns from the identity provider."""
     provider = _provider(call)
     try:
         begun = cookie_of(call.headers, FLOW)
         if not begun or not hmac.compare_digest(begun.encode(), query.state.encode()):
-            raise Unauthorized("This sign-in was begun in another browser.", "Begin again in this one.")
+            raise Unauthorized("This sign-in was begun in another browser.", "Sign in again in this browser.")
         if query.error is not None:
-            raise Unauthorized(f"The identity provider said: {query.error_description or query.error}", "Begin again.")
+            detail = f"The identity provider refused: {query.error_description or query.error}"
+            raise Unauthorized(detail, "Sign in again.")
         signed = await provider.finish(query.code, query.state, call.server_url)
     except HoraeError as error:
         await record_failed_sign_in(call, error)

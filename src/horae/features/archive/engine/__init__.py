@@ -1,1 +1,1 @@
-"""The archive: executions past their retention, in files next to the artifacts."""
+"""The archive: executions past their retention, in files that are stored beside the artifacts."""

@@ -1,7 +1,7 @@
-"""Archiving: executions past their retention are written to a file and deleted only afterwards.
+"""Archiving: executions past their retention are written to a file, and only then deleted.
 
-One transaction adds the row of the file and deletes its executions. A file written before a crash has no row and is
-litter; its executions are archived again.
+One transaction adds the row of the file and deletes its executions. If a server crashes before this transaction, the
+file has no row. It is then deleted as litter, and its executions are archived again.
 """
 
 from uuid import UUID
@@ -25,19 +25,20 @@ from horae.store.executions.reads import housekeeping
 from horae.store.expiry import expiry
 from horae.store.tenancy import namespaces
 
-LOOK = 30.0
-WALK = 600.0  # seconds between passes over all parcels of a namespace
-TERM = 300 * SECOND
-PAGE = 1000  # parcels examined together
-MOST = 20_000  # executions in a file, unless one parcel has more
+LOOK = 30.0  # seconds between two checks while there is nothing to archive
+WALK = 600.0  # seconds between two passes over all parcels of a namespace
+TERM = 300 * SECOND  # the duration of the lease by which only one server archives
+PAGE = 1000  # parcels that are checked together
+MOST = 20_000  # the most executions in a file, unless one parcel has more
 DUTY = "archive"
 log = structlog.get_logger("horae.archive")
 
 
 class Archiver:
-    """Writes expired executions to files.
+    """A service that writes expired executions to files.
 
-    Only the holder of the duty archives; if two servers do, nothing is lost or doubled.
+    Only the server that holds the duty archives. If two servers do it nevertheless, no execution is lost or archived
+    twice.
     """
 
     name = "archiver"
@@ -48,14 +49,14 @@ class Archiver:
     ) -> None:  # fmt: skip
         self._env, self._store, self._node, self._retention = env, store, node, retention
         self._clock, self._executions, self._place = clock, executions, place
-        self._walked: dict[int, UUID] = {}
-        self._walk_at: dict[int, float] = {}
+        self._walked: dict[int, UUID] = {}  # the last parcel that was checked, by namespace
+        self._walk_at: dict[int, float] = {}  # when the next pass or try begins (monotonic), by namespace
         self._failures_in_row = 0
-        self._again_at = 0.0
+        self._again_at = 0.0  # when to try again after a failure (monotonic)
         self._unread: set[int] = set()  # namespaces with executions that could not be read
-        self._reported = True  # a problem is stored, perhaps by another server
-        self.archived = 0  # executions, by this server
-        self.failures = 0  # files that could not be written
+        self._reported = True  # whether a problem is stored, perhaps by another server
+        self.archived = 0  # the number of executions that this server has archived
+        self.failures = 0  # the number of files that this server could not write
         self.alarm = Alarm()
 
     @property
@@ -63,12 +64,12 @@ class Archiver:
         return bool(self._failures_in_row or self._unread)
 
     async def trouble(self) -> TroubleView | None:
-        """Return the reason why nothing can be archived, or None."""
+        """Return the stored problem that prevents archiving, or None."""
         found = await self._store.read(lambda: housekeeping.problem_of(DUTY))
         return None if found is None else TroubleView(problem=found[0], since=format_instant(found[1]))
 
     async def step(self) -> Wait:
-        """Archive the next parcels of each namespace with an archive."""
+        """Archive the next page of parcels of each namespace that archives executions."""
         wanted = await self._store.read(namespaces.archived_outcomes)
         now = self._env.now()
         if not wanted:
@@ -77,10 +78,8 @@ class Archiver:
         if not self._clock.trusted or self._env.clock.monotonic() < self._again_at:
             return LOOK
         if not await self._store.write(lambda: housekeeping.take_duty(DUTY, self._node, now, now + TERM)):
-            self._failures_in_row, self._reported = (
-                0,
-                True,
-            )  # reset: another server has the duty now and reports its own problems
+            # Forget this server's problems, because another server has the duty now and reports its own.
+            self._failures_in_row, self._reported = 0, True
             self._unread.clear()
             return LOOK
         await self._mark_readable(self._unread - wanted.keys())
@@ -92,7 +91,7 @@ class Archiver:
         return LOOK if waiting else 0.0
 
     async def _page(self, namespace: int, outcomes: tuple[Outcome, ...], retention: Retention, now: Instant) -> None:
-        """Archive the expired executions of the next parcels."""
+        """Archive the expired executions in the next page of a namespace's parcels."""
         after = self._walked.get(namespace, expiry.START)
         before = now - retention.shortest_of(namespace)
         place, over = await self._store.read(lambda: expiry.past_retention(after, before, retention, now, PAGE))
@@ -105,7 +104,7 @@ class Archiver:
             self._walk_at[namespace] = self._env.clock.monotonic() + WALK
 
     async def _archive(self, namespace: int, outcomes: tuple[Outcome, ...], over: list[expiry.EndedParcel]) -> bool:
-        """Write these parcels to files and delete them; return whether all of it succeeded."""
+        """Write these parcels to files and delete them; return False if anything failed."""
         ended = await self._store.read(lambda: archives.items([parcel for parcel, _ in over]))
         ids: dict[UUID, list[UUID]] = {parcel: [] for parcel, _ in over}
         for parcel, lo, hi, state in ended:
@@ -123,7 +122,10 @@ class Archiver:
         return await self._put(namespace, batch, chosen)
 
     async def _put(self, namespace: int, over: list[expiry.EndedParcel], ids: list[UUID]) -> bool:
-        """Write a file and then delete its executions; return whether that succeeded."""
+        """Write a file of executions, and then delete their parcels (`over`); return False if that failed.
+
+        Without `ids` there is nothing to archive, and the parcels are only deleted.
+        """
         if not ids:
             return await self._store.write(lambda: archives.put(None, {}, over))
         writing = Writing(self._env, self._store, self._executions, namespace, ids)
@@ -131,7 +133,7 @@ class Archiver:
         await self._store.write(lambda: archives.announce(namespace, writing.location, now))
         try:
             await self._place.write(writing.location, writing.pieces())
-        except Exception as error:  # a storage may raise any exception; nothing is deleted then
+        except Exception as error:  # storages raise errors of any type; no execution is deleted then
             if writing.unavailable is not None:
                 raise writing.unavailable from None
             # Remove the incomplete file, so that it does not fill the storage.
@@ -143,7 +145,7 @@ class Archiver:
         done = await self._store.write(lambda: archives.put(archive, writing.jobs, over))
         if done:
             self.archived += len(ids)
-        else:  # some of it was changed, erased, or archived by another server
+        else:  # some executions were changed, erased, or archived by another server meanwhile
             await discard(self._store, self._place, writing.location)
         if self._failures_in_row:
             self._failures_in_row = 0
@@ -158,14 +160,14 @@ class Archiver:
         return len(await self._store.read(lambda: expiry.unneeded_among(over))) < len(over)
 
     async def _mark_readable(self, namespaces: set[int]) -> None:
-        """Mark namespaces as free of unreadable executions."""
+        """Note that these namespaces have no unreadable executions."""
         if self._unread & namespaces:
             self._unread -= namespaces
             if not self.is_failing:
                 await self._clear_trouble()
 
     async def _clear_trouble(self) -> None:
-        """Clear the stored problem, once."""
+        """Delete the stored problem, unless this was done already."""
         self._failures_in_row = 0
         self._unread.clear()
         if self._reported:
@@ -173,7 +175,7 @@ class Archiver:
             self._reported = False
 
     async def _report_trouble(self, namespace: int, writing: Writing, error: Exception) -> None:
-        """Store the problem and wait, longer after each failure."""
+        """Store the problem. If the storage failed, set a pause that grows with each failure."""
         self.failures += 1
         self._reported = True
         if writing.broken is not None:

@@ -9,13 +9,13 @@ from horae.engine.storage.file_storage import FileStorage
 from horae.features.artifacts.store import artifacts
 from horae.store.contract import Store
 
-PIECE = 1 << 20  # bytes
-_GZIP = 31
+PIECE = 1 << 20  # the most bytes to decompress at once
+_GZIP = 31  # zlib's `wbits` for the gzip format
 log = structlog.get_logger("horae.archive")
 
 
 class DamagedFile(Exception):
-    """A file is truncated or corrupt."""
+    """An error for a file that is truncated or corrupt."""
 
 
 class Packer:
@@ -25,7 +25,7 @@ class Packer:
         self._packer = zlib.compressobj(6, wbits=_GZIP)
 
     def add(self, lines: Iterable[bytes]) -> bytes:
-        """Return the compressed data that is ready, possibly empty."""
+        """Add lines, and return the compressed data that is ready, which may be empty."""
         return b"".join(self._packer.compress(line + b"\n") for line in lines)
 
     def end(self) -> bytes:
@@ -33,9 +33,9 @@ class Packer:
 
 
 async def lines(place: FileStorage, location: str) -> AsyncIterator[bytes]:
-    """Yield the lines of a file, in bounded memory.
+    """Yield the lines of a file; only a part of it is in memory at a time.
 
-    Raises FileNotFoundError, and DamagedFile after the last readable line.
+    Raises FileNotFoundError, or DamagedFile after the last readable line.
     """
     opener, rest = zlib.decompressobj(wbits=_GZIP), b""
     async for piece in place.read(location):
@@ -60,10 +60,10 @@ def _opened(opener: "zlib._Decompress", piece: bytes) -> bytes:
 
 
 async def discard(store: Store, place: FileStorage, location: str) -> None:
-    """Remove an announced file that no row names, complete or not."""
+    """Remove an announced file, complete or not, that has no row in the archive."""
     try:
         await place.remove(location)
-    except Exception as left:  # it is removed later, as litter
+    except Exception as left:  # the sweep of litter removes it later
         log.warning("a file that nothing names cannot be removed", location=location, error=str(left))
     else:
         await store.write(lambda: artifacts.cleared([location]))

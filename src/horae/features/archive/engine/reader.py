@@ -1,4 +1,4 @@
-"""Reading and erasing of archived executions."""
+"""Read and erase archived executions."""
 
 from collections.abc import AsyncIterator, Callable
 from uuid import UUID
@@ -22,23 +22,23 @@ from horae.model.base.ids import instant_of
 from horae.model.executions.execution_view import ExecutionView
 from horae.store.contract import Store
 
-FILES = 20  # files searched for one page
-MOST_BYTES = 4 * 1024 * 1024  # of a page; its last execution may exceed it
-TOGETHER = 500  # lines read before other tasks get a turn
+FILES = 20  # the most files to search for one page
+MOST_BYTES = 4 * 1024 * 1024  # a page ends with the execution that reaches this size
+TOGETHER = 500  # lines to read before other tasks may run
 log = structlog.get_logger("horae.archive")
 _NULL = Raw(b"null")
 _ERASED = Raw(b'"(erased)"')
 
 
 class ArchivedView(ExecutionView, frozen=True, kw_only=True):
-    """An execution decoded from a line; params and results are any JSON."""
+    """An execution decoded from a line of a file, with params and result as raw JSON."""
 
     params: Raw = _NULL
     result: Raw = _NULL
 
 
 class ArchivedItems(list[ExecutionView]):
-    """The executions of a page, with their size in bytes."""
+    """The executions of a page, and their total size in bytes."""
 
     size = 0
 
@@ -50,7 +50,7 @@ _read = msgspec.json.Decoder(ArchivedView).decode
 
 
 class ArchiveReader:
-    """Lists archived executions, the newest files first."""
+    """Lists archived executions, beginning with the newest files, and erases them."""
 
     def __init__(self, env: Env, store: Store, place: FileStorage) -> None:
         self._env, self._store, self._place = env, store, place
@@ -59,9 +59,9 @@ class ArchiveReader:
         self, namespace: int, *, status: str | None = None, job: str | None = None, tag: str | None = None,
         since: TimeBound = None, until: TimeBound = None, limit: int = 50, cursor: str | None = None,
     ) -> ArchivePage:  # fmt: skip
-        """List executions of the archive. A page may be short or even empty while `nextCursor` says that there is more.
+        """List archived executions. A page may be short or empty although `nextCursor` says that there are more.
 
-        A file that cannot be read completely is named in the notes, and the search continues with the next file.
+        If a file cannot be read completely, the notes name it, and the search continues with the next file.
         """
         check_limit(limit)
         low, high = lowest_parcel(since), start_place(until, None)[0]
@@ -94,7 +94,10 @@ class ArchiveReader:
         self, archive: Archive, first: int, wanted: Predicate, found: ArchivedItems, limit: int,
         notes: "list_of[str]",
     ) -> int | None:  # fmt: skip
-        """Add matching executions of a file after a line; return the line to continue at if the page is full."""
+        """Add the matching executions of a file that follow its first `first` lines to `found`.
+
+        If the page becomes full, return the number of lines read, from which the next page continues, else None.
+        """
         number = 0
         try:
             async for view, line in self._views(archive):
@@ -106,7 +109,8 @@ class ArchiveReader:
                         return number
         except UNREADABLE as error:
             current = await self._again(archive)
-            if current is not None and current.location != archive.location:  # rewritten meanwhile, with the same lines
+            # An erasure may have rewritten the file meanwhile. The new file has as many lines in the same order.
+            if current is not None and current.location != archive.location:
                 return await self._collect(current, max(first, number), wanted, found, limit, notes)
             notes += [] if current is None else [self._unreadable_note(archive, number, error)]
         except Exception as error:
@@ -119,21 +123,21 @@ class ArchiveReader:
                   error=str(error))  # fmt: skip
         where = f"{archive.location}, with {archive.executions} executions,"
         if isinstance(error, FileNotFoundError):
-            return f"{where} is not at {self._place.url} any more."
-        return f"{where} cannot be read behind line {number}: {error}. Bring it back from a copy of {self._place.url}."
+            return f"{where} is no longer at {self._place.url}."
+        return f"{where} cannot be read after line {number}: {error}. Restore it from a copy of {self._place.url}."
 
     def _out_of_reach(self, error: Exception) -> Busy:
         log.error("the archive cannot be read", place=self._place.url, error=str(error))
-        return Busy(f"The archive at {self._place.url} does not answer.", "Look at the server's log.")
+        return Busy(f"The archive at {self._place.url} cannot be read.", "See the server's log.")
 
     async def erase(
         self, namespace: int, meant: Predicate, unread: set[str], *, since: Instant = 0
     ) -> set[UUID]:  # fmt: skip
-        """Rewrite files that contain a person's data, without that data; return the erased executions.
+        """Erase the data of executions that `meant` selects, by rewriting their files; return the erased executions.
 
-        Data erased from the store before this call cannot return through a file that is being written meanwhile. Files
-        without executions submitted at or after `since` are not searched. Unreadable files stay unchanged and are added
-        to `unread`.
+        Files that are being written at this time are not added to the archive, because they may have data that was
+        already erased in the store. Files with only executions submitted before `since` are not searched. Unreadable
+        files stay unchanged, and their locations are added to `unread`.
         """
         await self._store.write(lambda: archives.spoil(namespace))
         erased, at, query = set[UUID](), LAST, ArchiveQuery(since=max(0, since - SECOND))
@@ -146,7 +150,7 @@ class ArchiveReader:
             at = files[FILES].id
 
     async def _erase_from(self, archive: Archive, meant: Predicate, unread: set[str]) -> set[UUID]:
-        """Erase executions from one file, even if a concurrent erasure rewrites and moves it meanwhile."""
+        """Erase the selected executions in one file, even if a concurrent erasure replaces the file meanwhile."""
         while True:
             problem, erased = None, set[UUID]()
             try:
@@ -159,7 +163,7 @@ class ArchiveReader:
                 if not erased or await self._rewrite(archive, erased):
                     return erased
             current = await self._again(archive)
-            if current is None:  # all its executions are gone
+            if current is None:  # the file was removed from the archive
                 return set()
             if problem is not None and current.location == archive.location:
                 log.error("a file of the archive cannot be read", location=archive.location, error=str(problem))
@@ -171,7 +175,7 @@ class ArchiveReader:
         return await self._store.read(lambda: archives.one(archive.id))
 
     async def _rewrite(self, archive: Archive, erased: set[UUID]) -> bool:
-        """Replace a file by one without these executions; return False if it was replaced concurrently."""
+        """Replace a file by one without the data of these executions; return False if another call replaced it."""
         now, location = self._env.now(), f"archive/{archive.namespace}/{self._env.new_id()}.jsonl.gz"
         await self._store.write(lambda: artifacts.record_location(location, now))
         pieces = _CountedPieces(self._without(archive, erased))
@@ -197,7 +201,7 @@ class ArchiveReader:
                 await self._env.clock.sleep(0)  # let other tasks run
 
     async def _without(self, archive: Archive, erased: set[UUID]) -> AsyncIterator[bytes]:
-        """Yield a file without the erased data of these executions."""
+        """Yield the compressed pieces of a file without the data of these executions."""
         packer = Packer()
         async for view, line in self._views(archive):
             kept = msgspec.json.encode(_erased_view(view)) if view.execution_id in erased else line
@@ -206,9 +210,9 @@ class ArchiveReader:
         yield packer.end()
 
     async def drop_some(self, namespace: int, before: Instant) -> tuple[int, bool]:
-        """Remove some files with executions submitted before an instant.
+        """Remove some files of a namespace whose executions were all submitted before an instant.
 
-        Return the number of removed files and whether there are more.
+        Return the number of removed files, and whether there may be more.
         """
         files = await self._store.read(lambda: archives.older(namespace, before, FILES))
         for archive in files:
@@ -219,7 +223,7 @@ class ArchiveReader:
 
 
 class _CountedPieces:
-    """Pieces of a file on their way to the storage, with their total size in bytes."""
+    """The pieces of a file to write; their total size in bytes is counted while they are read."""
 
     def __init__(self, pieces: AsyncIterator[bytes]) -> None:
         self._pieces, self.bytes = pieces, 0
@@ -231,7 +235,7 @@ class _CountedPieces:
 
 
 def _erased_view(view: ExecutionView) -> ExecutionView:
-    """Clear the data of an execution: its params, messages and result are removed, the fact that it ran stays."""
+    """Remove the params, messages, result, tags and key of an execution; its times and its state stay."""
     return structs.replace(
         view, params=_ERASED, result=_NULL, error=None, error_message=None, message=None, tags={}, key=None
     )

@@ -1,4 +1,7 @@
-"""An archive file being written: read, compressed and passed on in pieces, the newest execution first."""
+"""The content of an archive file that is being written, beginning with the newest execution.
+
+Executions are read from the store, compressed and passed to the storage in pieces.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,29 +19,32 @@ from horae.model.executions.execution_view import ExecutionView
 from horae.store.contract import Store
 from horae.store.executions.reads import execution_reads as reads
 
-TOGETHER, MOST_BYTES = 500, 16 * 1024 * 1024  # executions read by one statement, unless the first one is larger
+# The most executions that one statement reads, and the most bytes, unless the first execution is larger.
+TOGETHER, MOST_BYTES = 500, 16 * 1024 * 1024
 
 
 class Writing:
     """The content of one file, and its metadata once it is written."""
 
     def __init__(self, env: Env, store: Store, executions: Executions, namespace: int, ids: list[UUID]) -> None:
-        """Prepare a file of these executions; `ids` are in order, the oldest first."""
+        """Prepare a file of these executions; `ids` begins with the oldest."""
         self._store, self._executions, self._namespace, self._ids = store, executions, namespace, ids
         self._id = env.new_id()
         self._outcomes, self._bytes = 0, 0
         self.location = f"archive/{namespace}/{self._id}.jsonl.gz"
-        self.jobs: dict[UUID, tuple[str, int]] = {}
-        self.broken: Exception | None = None  # an error while reading; storages wrap it in errors of their own
+        self.jobs: dict[UUID, tuple[str, int]] = {}  # for each job its name and the bits of its outcomes in the file
+        # An error in reading executions. It is stored here because storages wrap it in errors of their own.
+        self.broken: Exception | None = None
 
     @property
     def unavailable(self) -> StoreUnavailable | None:
+        """Return the error in reading, if the store was unavailable."""
         return self.broken if isinstance(self.broken, StoreUnavailable) else None
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the file. Raises LookupError if an execution cannot be read.
+        """Yield the pieces of the file. Raises LookupError if an execution cannot be read.
 
-        Only archived executions may be deleted, so none may be left out.
+        No execution may be left out, because all of them are deleted afterwards.
         """
         packer, newest_first = Packer(), self._ids[::-1]
         try:
@@ -55,7 +61,7 @@ class Writing:
         yield last
 
     async def _batches(self, ids: list[UUID]) -> AsyncIterator[list[UUID]]:
-        """Split ids so that one statement reads a bounded amount."""
+        """Split ids into batches, so that one statement reads a limited number of bytes."""
         for at in range(0, len(ids), TOGETHER):
             some = ids[at : at + TOGETHER]
             sizes = await self._store.read(lambda: reads.sizes(some))  # noqa: B023
@@ -81,7 +87,7 @@ class Writing:
         return views
 
     def archive(self) -> Archive:
-        """Return the metadata of the completely written file."""
+        """Return the row of the file, after it was completely written."""
         return Archive(
             id=self._id, namespace=self._namespace, first_at=instant_of(self._ids[0]),
             last_at=instant_of(self._ids[-1]), executions=len(self._ids), outcomes=self._outcomes, jobs=len(self.jobs),

@@ -1,1 +1,1 @@
-"""The archive's tables and scripts."""
+"""The tables of the archive, and the scripts that read and change them."""

@@ -1,4 +1,4 @@
-"""The archive: one transaction adds a file's row and deletes the executions in the file."""
+"""The files of the archive. One transaction adds the row of a file and deletes the executions that the file has."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -18,7 +18,7 @@ _COLUMNS: tuple[tuple[str, ColumnType], ...] = (
 _OF_JOBS: tuple[tuple[str, ColumnType], ...] = (
     ("archive", "uuid"), ("job", "uuid"), ("namespace", "int"), ("name", "text"), ("outcomes", "int"),
 )  # fmt: skip
-MOST_JOBS = 500  # jobs recorded for one file
+MOST_JOBS = 500  # for a file with more jobs, no jobs are recorded
 BITS: Mapping[Outcome, int] = {"success": 1, "failed": 2, "cancelled": 4, "skipped": 8}
 ANY = sum(BITS.values())
 _NAMES = ", ".join(name for name, _ in _COLUMNS)
@@ -43,13 +43,15 @@ OLDER = Statement(
     "archives_of_before", f"SELECT {_NAMES} FROM archives a WHERE a.namespace = $1 AND a.last_at < $2 LIMIT $3"
 )
 ONE = Statement("archive_of_id", f"SELECT {_NAMES} FROM archives a WHERE a.id = $1")
-# A transaction that waited for a lock still has its old snapshot, so the next statement reads the locked rows.
+# This statement only locks. If it waits for a lock, its snapshot is older than the changes that it waited for, so that
+# the rows must be read by the next statement.
 LOCK = Statement(
     "lock_parcels_to_archive",
     "SELECT p.id FROM given JOIN parcels p ON p.id = given.id ORDER BY p.id FOR UPDATE OF p",
     at_once=True,
 )
-# The row is missing if the file was cleared away as litter; its `archive` is null if something was erased meanwhile.
+# The row is missing if the file was already deleted as litter. Its column `archive` is NULL if data of the namespace
+# was erased since the file was announced.
 IS_SOUND = Statement("archive_is_sound", "DELETE FROM litter WHERE location = $1 AND archive = $2 RETURNING 1")
 IS_ANNOUNCED = Statement("archive_is_there", "DELETE FROM litter WHERE location = $1 RETURNING 1")
 SPOIL = Statement("spoil_archives", "UPDATE litter SET archive = NULL WHERE archive = $1")
@@ -73,56 +75,62 @@ HOLDINGS = Holdings(
 
 
 class Archive(Struct, frozen=True, kw_only=True):
-    """One file: its executions, all of one namespace, and its location."""
+    """A file of the archive, which has executions of one namespace."""
 
     id: UUID
     namespace: int
-    first_at: Instant
-    last_at: Instant
-    executions: int
-    outcomes: int
-    jobs: int
+    first_at: Instant  # the earliest submission of its executions
+    last_at: Instant  # the latest submission of its executions
+    executions: int  # the number of its executions
+    outcomes: int  # the BITS of their outcomes
+    jobs: int  # the number of their jobs
     bytes: int
     location: str
 
 
 class ArchiveQuery(Struct, frozen=True, kw_only=True):
-    """The search criteria for files."""
+    """The conditions for files that may have matching executions."""
 
-    outcomes: int = ANY
-    since: Instant = 0
+    outcomes: int = ANY  # the BITS of outcomes
+    since: Instant = 0  # bounds on the submission of executions
     until: Instant = LATEST
-    job: str | None = None  # its name or id
+    job: str | None = None  # the name or id of a job
 
 
 Item = tuple[UUID, int, int, Outcome]  # a parcel, and a range of its items with the same outcome
 
 
 def items(parcels: Sequence[UUID]) -> Script[list[Item]]:
-    """Return the outcomes of the items of these parcels."""
+    """Return the items of these parcels in history, in ranges with the same outcome."""
     rows = yield ForEach(ITEMS, (("id", "uuid"),), [(parcel,) for parcel in parcels])
     return [(parcel, lo, hi, state) for parcel, lo, hi, state in rows]
 
 
-Jobs = Mapping[UUID, tuple[str, int]]  # per job: its name, and the outcomes in the file
+Jobs = Mapping[UUID, tuple[str, int]]  # for each job in a file: its name, and the BITS of its outcomes
 
 
 def announce(namespace: int, location: str, now: Instant) -> Script[None]:
-    """Announce a file before its executions are read; until it has a row, it counts as litter."""
+    """Record the location of a file as litter before its executions are read.
+
+    So the file is deleted later if it never gets a row in the archive.
+    """
     yield Insert("litter", _COMING, [(location, now, namespace)])
 
 
 def spoil(namespace: int) -> Script[None]:
-    """Invalidate announced files after an erasure: they may contain the erased data, so they never get a row.
+    """Make sure that files announced before an erasure never get a row, because they may contain the erased data.
 
-    Run this in a transaction of its own. Files announced later are read after the erasure. A file whose row is just
-    being added is waited for, and is part of the archive then.
+    Call this after the erasure, in a transaction of its own. Files announced later have no erased data. If the row of a
+    file is being added at this time, this waits, and the file is then part of the archive.
     """
     yield Fetch(SPOIL, (namespace,))
 
 
 def put(archive: Archive | None, jobs: Jobs, over: Sequence[EndedParcel]) -> Script[bool]:
-    """Add the row of a file, if there is one, and delete its executions; do nothing if any of them changed since."""
+    """Add the row of a file, if there is one, and delete the parcels `over`, whose executions it has.
+
+    Do nothing and return False if any parcel has changed since it was read, or if the file must not be added.
+    """
     yield ForEach(LOCK, (("id", "uuid"),), [(parcel,) for parcel, _ in over])
     if len((yield from unneeded_among(over))) < len(over):
         return False
@@ -140,7 +148,7 @@ def put(archive: Archive | None, jobs: Jobs, over: Sequence[EndedParcel]) -> Scr
 
 
 def before(namespace: int, last: UUID, count: int, query: ArchiveQuery = ArchiveQuery()) -> Script[list[Archive]]:  # noqa: B008
-    """Return files of a namespace, from `last` on and the newest first, that may contain matches."""
+    """Return files of a namespace that may have matching executions, newest first, beginning with the file `last`."""
     given = (namespace, last, query.outcomes, query.since, query.until, count)
     if query.job is None:
         rows = yield Fetch(BEFORE, given)
@@ -150,7 +158,7 @@ def before(namespace: int, last: UUID, count: int, query: ArchiveQuery = Archive
 
 
 def older(namespace: int, before: Instant, count: int) -> Script[list[Archive]]:
-    """Return some files of a namespace that contain only executions submitted before an instant."""
+    """Return up to `count` files of a namespace whose executions were all submitted before an instant."""
     return [_archive(row) for row in (yield Fetch(OLDER, (namespace, before, count)))]
 
 
@@ -168,7 +176,7 @@ def _archive(row: Row) -> Archive:
 
 
 def _id_in(text: str) -> UUID:
-    """Parse an id, or return one that no job has."""
+    """Return the id in a text; if it is not an id, return one that no job has."""
     try:
         return UUID(text)
     except ValueError:
@@ -176,9 +184,9 @@ def _id_in(text: str) -> UUID:
 
 
 def move(archive: Archive, location: str, size: int, now: Instant) -> Script[bool]:
-    """Change the location of a file; the old location becomes litter.
+    """Change the location and size of a file after it was rewritten; its old location becomes litter.
 
-    Return False without any change if either file is gone.
+    Return False without any change if the archive has another location for it, or if the new file was deleted.
     """
     if not (yield Fetch(IS_AT_LOCATION, (archive.id, archive.location))):
         return False
@@ -190,7 +198,7 @@ def move(archive: Archive, location: str, size: int, now: Instant) -> Script[boo
 
 
 def drop(archives: Sequence[Archive]) -> Script[None]:
-    """Remove files from the archive; their current locations become litter that is due at once."""
+    """Delete the rows of files. Their current locations become litter with the instant 0, which is deleted next."""
     litter: list[tuple[str, Instant]] = []
     for archive in archives:
         yield Fetch(DROP_JOBS, (archive.id,))

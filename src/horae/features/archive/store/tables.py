@@ -11,14 +11,14 @@ archives = table(
     col("first_at", BIG),  # the earliest submission of its executions
     col("last_at", BIG),  # the latest submission of its executions
     col("executions", INT),
-    col("outcomes", INT),  # one bit per outcome in the file
+    col("outcomes", INT),  # one bit for each outcome in the file
     col("jobs", INT),  # the number of jobs in the file
     col("bytes", BIG),
     col("location", TEXT),
 )
 Index("archives_namespace", archives.c.namespace, archives.c.id)
 
-# Files with very many jobs have no rows here; a search always reads them.
+# The jobs in each file. A file with more than 500 jobs has no rows here, and every search reads it.
 archive_jobs = table(
     "archive_jobs",
     key("archive", ID),

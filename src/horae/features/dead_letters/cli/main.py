@@ -1,4 +1,4 @@
-"""`horae dlq`: executions that failed finally: show, retry, replay or discard them."""
+"""`horae dlq`: show, retry, replay or discard dead letters, which are executions that failed for good."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,8 +23,8 @@ filter_options = options_of(LETTER_FILTER)
 
 def param_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option("--params", metavar="JSON", help="Changes to their params as JSON; null removes one."),
-        click.option("--param", multiple=True, metavar="NAME=VALUE", help="A parameter to change; repeatable."),
+        click.option("--params", metavar="JSON", help="Params to change, as a JSON object; null removes one."),
+        click.option("--param", multiple=True, metavar="NAME=VALUE", help="A param to change; repeatable."),
     ):
         command = option(command)
     return command
@@ -67,7 +67,7 @@ request(
 def _show_groups(api: Api, found: ApiDocument, given: Given) -> None:
     api.out.list(found.raw, GROUPS, "There are no dead letters.")
     if not found.raw["complete"]:
-        echo("There are more than were counted: restrict them with --job or --since.", err=True)
+        echo("Not all dead letters were counted. Use --job or --since to select fewer.", err=True)
 
 
 request(
@@ -109,9 +109,9 @@ async def retry(
     api: Api, execution: tuple[str, ...], everything: bool, yes: bool, param: tuple[str, ...], params: str | None,
     **filters: Any,
 ) -> None:  # fmt: skip
-    """Run dead letters again as new executions, by id or by filter, optionally with other params.
+    """Run dead letters again as new executions, chosen by id or by filter, perhaps with other params.
 
-    A workflow continues from the failed steps; results of successful steps are reused.
+    A workflow continues from its failed steps; results of successful steps are reused.
     """
     chosen = _chosen(execution, everything, filters)
     await _bulk(api, "retry", execution, {**chosen, **_edited(param, params)}, yes)
@@ -125,13 +125,13 @@ async def retry(
 )
 @filter_options
 @click.option("--all", "everything", is_flag=True, help="All open dead letters.")
-@click.option("--rate", metavar="RATE", help="The highest rate, as 10/1s; unlimited by default.")
+@click.option("--rate", metavar="RATE", help="The highest rate of retries, such as 10/1s; unlimited by default.")
 @param_options
 @remote
 async def replay(
     api: Api, everything: bool, rate: str | None, param: tuple[str, ...], params: str | None, **filters: Any
 ) -> None:
-    """Run all matching dead letters again, at a limited rate; the servers do it in the background."""
+    """Run all matching dead letters again at a limited rate, in the background on the servers."""
     chosen = _chosen((), everything, filters)
     show_replay(api, await api.client.dlq.replay(rate=rate, **chosen, **_edited(param, params)), {})
 
@@ -143,7 +143,7 @@ async def replay(
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @remote
 async def discard(api: Api, execution: tuple[str, ...], everything: bool, yes: bool, **filters: Any) -> None:
-    """Remove dead letters from the list, by id or by filter; their history stays."""
+    """Remove dead letters, chosen by id or by filter, from the list of open ones; the executions stay in history."""
     await _bulk(api, "discard", execution, _chosen(execution, everything, filters), yes)
 
 
@@ -155,14 +155,17 @@ def _edited(param: tuple[str, ...], params: str | None) -> dict[str, Any]:
 def _chosen(ids: tuple[str, ...], everything: bool, filters: dict[str, Any]) -> dict[str, Any]:
     given = {name: value for name, value in filters.items() if value is not None}
     if ids and (given or everything):
-        raise BadInput("Ids and a filter cannot be mixed.", "Give either ids or a filter.")
+        raise BadInput("Ids and a filter cannot be combined.", "Give either ids or a filter.")
     if not ids and not given and not everything:
         raise BadInput("No dead letters are selected.", "Name executions, give a filter such as --job, or --all.")
     return given
 
 
 async def _bulk(api: Api, verb: str, ids: tuple[str, ...], filters: dict[str, Any], yes: bool) -> None:
-    """Show the number of matches, ask for confirmation, then act on them page by page; newer failures are left out."""
+    """Act on these ids, or show the number of matches, ask for confirmation, and act on them page by page.
+
+    Executions that fail meanwhile are not included.
+    """
     act = api.client.dlq.retry if verb == "retry" else api.client.dlq.discard
     if ids:
         return _print_summary(api, verb, [await act(list(ids), **filters)])

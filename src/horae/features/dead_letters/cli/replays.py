@@ -1,4 +1,4 @@
-"""`horae dlq replay` and `horae dlq replays`: dead letters that run again at a limited rate."""
+"""`horae dlq replays`: show and control replays, which run dead letters again at a limited rate."""
 
 import click
 

@@ -1,1 +1,1 @@
-"""The engine of dead letters: lists and groups, retries, and replays that retry many at a limited rate."""
+"""Operations on dead letters: lists and groups, retries, and replays, which retry many at a limited rate."""

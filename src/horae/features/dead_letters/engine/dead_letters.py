@@ -1,4 +1,4 @@
-"""Operations on dead letters, which are executions that failed for good: list, retry as new executions, discard."""
+"""Operations on dead letters (executions that failed for good): list, retry as new executions, discard."""
 
 from collections.abc import Sequence
 from typing import Literal, Protocol, Unpack
@@ -30,9 +30,9 @@ from horae.store.executions.reads.execution_lists import DeadLetterMark, Place
 from horae.store.workflows import reads as flow_reads
 from horae.store.workflows import rows as flow_rows
 
-MOST_AT_ONCE = 10_000
-MOST_STEPS = 20  # failed steps that are shown with a dead letter
-BATCH = 256  # dead letters of a bulk action that are read and submitted together
+MOST_AT_ONCE = 10_000  # the highest limit of one bulk action
+MOST_STEPS = 20  # the most failed steps that are shown with a dead letter
+BATCH = 256  # the most dead letters of a bulk action that are read and submitted together
 
 
 class DeadLetters:
@@ -49,10 +49,10 @@ class DeadLetters:
     async def retry(
         self, namespace: int, execution: str | UUID, *, caller: str = "", params: Params = None
     ) -> DeadLetterView:
-        """Submit a dead letter as a new execution of the present job version, with its params as `params` change them.
+        """Submit a dead letter again as a new execution of the job's current version.
 
-        A second retry returns the same new execution: the key of the execution names the dead letter, and the dead
-        letter is marked with the execution afterwards.
+        `params` is a patch of its params. A second retry returns the same new execution, because the key of that
+        execution names the dead letter, and then the dead letter is marked with the execution.
         """
         (view,) = await self.retry_each(namespace, [execution], caller=caller, params=params)
         return view
@@ -60,7 +60,7 @@ class DeadLetters:
     async def retry_each(
         self, namespace: int, executions: Sequence[str | UUID], *, caller: str = "", params: Params = None
     ) -> "list_of[DeadLetterView]":
-        """Retry these dead letters; if one cannot be retried, retry none."""
+        """Retry these dead letters; if one of them is unknown or its job is deleted, retry none."""
         found = [await self._letter(namespace, execution) for execution in executions]
         marks = await self._marks([f.execution.id for f in found])
         fresh = [f for f in found if not _is_retried(marks.get(f.execution.id))]
@@ -71,12 +71,12 @@ class DeadLetters:
         return [await self._shown(namespace, f) for f in found]
 
     async def discard(self, namespace: int, execution: str | UUID) -> DeadLetterView:
-        """Mark a dead letter as discarded; it stays readable. Raises Conflict if it has been retried."""
+        """Mark a dead letter as discarded; it can still be read. Raises Conflict if it was retried."""
         (view,) = await self.discard_each(namespace, [execution])
         return view
 
     async def discard_each(self, namespace: int, executions: Sequence[str | UUID]) -> "list_of[DeadLetterView]":
-        """Discard these dead letters; if one cannot be discarded, discard none."""
+        """Discard these dead letters; if one of them is unknown or was retried, discard none."""
         found = [await self._letter(namespace, execution) for execution in executions]
         for view in [await self._shown(namespace, f) for f in found]:
             _refuse_retried(view)
@@ -117,7 +117,7 @@ class DeadLetters:
     async def groups(
         self, namespace: int, *, state: str = "open", **which: Unpack[LetterFilterFields]
     ) -> DeadLetterGroups:
-        """Count dead letters by job and error type; each group shows its newest dead letter as the example."""
+        """Count dead letters by job and error type; each group has the newest of its dead letters as an example."""
         letters = await self.read(namespace, which)
         wanted = filter_of(letters, state)
         groups, is_all = await gather(self._store, namespace, wanted, _start(letters, None), MOST_GROUPED)
@@ -151,7 +151,7 @@ class DeadLetters:
         letter_id = execution_ref(ref)
         found = await self._store.read(lambda: reads.by_id(letter_id, namespace))
         if found is None:
-            await self._executions.get(namespace, letter_id)  # raises the precise error: unknown, or expired
+            await self._executions.get(namespace, letter_id)  # raises the precise error if it is unknown or expired
             raise NotFound(f"There is no execution {letter_id}.", "List dead letters with `horae dlq list`.")
         if found.execution.state != FAILED:
             detail = f"Execution {letter_id} is {found.execution.state}, not failed."
@@ -159,12 +159,12 @@ class DeadLetters:
         if found.execution.extra.step is not None:
             root = await self._root(found.execution)
             detail = f'Execution {letter_id} is the step "{found.execution.extra.step}" of the workflow {root}.'
-            remedy = f"A failed workflow is one dead letter: `horae dlq retry {root}` continues from its failed steps."
+            remedy = f"Retry the workflow from its failed steps: `horae dlq retry {root}`."
             raise NotFound(detail, remedy, workflow=str(root))
         return found
 
     async def _root(self, step: Execution) -> UUID:
-        """Return the outermost workflow of a step."""
+        """Return the execution of the outermost workflow that contains a step."""
         parent = step.parent or step.id
         known = await self._store.read(lambda: flow_rows.flows_of([parent]))
         return known[parent].flow.root if parent in known else parent
@@ -189,7 +189,7 @@ class DeadLetters:
         await self._store.change(lambda now: moves.mark(kind, letters, now))
 
     async def read(self, namespace: int, which: LetterFilterFields) -> LetterFilter:
-        """Read a filter of a request."""
+        """Convert the filter of a request."""
         return await read_filter(self._env, self._store, namespace, which)
 
     async def count(self, namespace: int, letters: LetterFilter) -> int | None:
@@ -200,10 +200,10 @@ class DeadLetters:
     async def replay(
         self, namespace: int, letters: LetterFilter, place: Place, limit: int, *, caller: str, params: Params
     ) -> "tuple[Place | None, tuple[int, int, int], list_of[str]]":
-        """Retry the next dead letters before a place.
+        """Retry up to `limit` open dead letters that precede a place.
 
         Return the place to continue from (None at the end), the counts (matched, retried, skipped), and the reasons
-        of the skipped ones.
+        why some were skipped.
         """
         wanted = filter_of(letters)
         found, following = await self._store.read(
@@ -215,9 +215,10 @@ class DeadLetters:
     async def _bulk(
         self, namespace: int, which: LetterFilterFields, limit: int, cursor: str | None, act: "Act"
     ) -> BulkView:
-        """Apply `act` to the open dead letters from the newest on, in batches; a later call continues with the cursor.
+        """Apply `act` to up to `limit` open dead letters in batches, beginning with the newest or at the cursor.
 
-        It never returns to the newest: a retried execution may be a dead letter again, and a skipped one still is.
+        The cursor of the result continues with older ones. So a retried execution that fails again is not retried
+        again, and skipped dead letters, which stay open, are not processed twice.
         """
         check_limit(limit, MOST_AT_ONCE)
         letters = await self.read(namespace, which)
@@ -245,7 +246,7 @@ class DeadLetters:
     async def _refuse_deleted(self, namespace: int, found: reads.FoundExecution) -> None:
         job = (await find_job(self._store, namespace, found.execution.job)).job
         if job.state == "deleted":
-            raise Conflict(f'Job "{job.name}" is deleted.', f"Bring it back first: `horae jobs restore {job.id}`.")
+            raise Conflict(f'Job "{job.name}" is deleted.', f"Restore it first: `horae jobs restore {job.id}`.")
 
 
 def _start(letters: LetterFilter, cursor: str | None) -> Place:
@@ -258,15 +259,16 @@ def _is_retried(mark: DeadLetterMark | None) -> bool:
 
 def _refuse_retried(view: DeadLetterView) -> None:
     if view.state == "retried":
-        detail = f"Execution {view.execution.execution_id} has been retried as {view.retried_as}."
-        raise Conflict(detail, "It is off the open list already.", retriedAs=str(view.retried_as))
+        detail = f"Execution {view.execution.execution_id} was already retried as {view.retried_as}."
+        remedy = "It need not be discarded, because it is no longer open."
+        raise Conflict(detail, remedy, retriedAs=str(view.retried_as))
 
 
 list_of = list  # the class has a method named `list`
 
 
 class Act(Protocol):
-    """The action on one batch of a bulk operation; it returns the created or changed executions, and notes."""
+    """The action on one batch of a bulk operation; it returns the ids of created or changed executions, and notes."""
 
     async def __call__(self, batch: Sequence[Execution]) -> tuple[list_of[UUID], list_of[str]]: ...
 

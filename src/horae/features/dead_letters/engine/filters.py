@@ -1,4 +1,4 @@
-"""Filters of dead letters: from requests to the filters of lists."""
+"""Convert the filter of dead letters in a request, first to a LetterFilter and then to a filter of executions."""
 
 from typing import TypedDict
 
@@ -19,7 +19,7 @@ MARKS = {"open": "", "retried": moves.RETRIED, "discarded": moves.DISCARDED, "al
 
 
 class LetterFilterFields(TypedDict, total=False):
-    """A filter as requests give it: `since`, `until` and `older_than` refer to the creation of the executions."""
+    """A filter as it is in requests; `since`, `until` and `older_than` refer to the creation of the executions."""
 
     job: str | None
     queue: str | None
@@ -32,7 +32,7 @@ class LetterFilterFields(TypedDict, total=False):
 
 
 async def read_filter(env: Env, store: Store, namespace: int, which: LetterFilterFields) -> LetterFilter:
-    """Read a filter of a request. Raises NotFound for an unknown job, and BadInput for an invalid time."""
+    """Convert the filter of a request. Raises NotFound for an unknown job, and BadInput for an invalid time."""
     job = which.get("job")
     until = time_bound(which.get("until"), "until")
     older = which.get("older_than")
@@ -50,9 +50,10 @@ async def read_filter(env: Env, store: Store, namespace: int, which: LetterFilte
 
 
 def filter_of(letters: LetterFilter, state: str = "open") -> ExecutionFilter:
-    """Return the filter for lists of executions; `state` is open, retried, discarded or all."""
+    """Return a filter that matches the executions of dead letters; `state` is open, retried, discarded or all."""
     if state not in MARKS:
-        raise BadInput(f"{state[:40]!r} is not a state.", f"It is one of: {', '.join(MARKS)}.", field="state")
+        detail = f"{state[:40]!r} is not a state of dead letters."
+        raise BadInput(detail, f"Choose one of: {', '.join(MARKS)}.", field="state")
     return ExecutionFilter(
         states=frozenset({FAILED}),
         job=letters.job,
@@ -67,5 +68,5 @@ def filter_of(letters: LetterFilter, state: str = "open") -> ExecutionFilter:
 
 
 def place_of(until: Instant | None) -> Place:
-    """Return the place at which a list begins that goes backwards from an instant."""
+    """Return the place at which a newest-first list begins that has only executions created before an instant."""
     return END if until is None else (first_id_at(max(0, until)), 0)

@@ -12,10 +12,10 @@ from horae.store.contract import Store
 from horae.store.executions.reads import execution_reads as reads
 from horae.store.executions.reads.execution_lists import ExecutionFilter, Place
 
-MOST_GROUPED = 20_000  # dead letters that are read for groups
-MOST_COUNTED = 100_000  # dead letters that are read for a count
-MOST_GROUPS = 200  # groups that are returned, the largest first
-HISTOGRAM_SPANS = 24  # spans of a histogram
+MOST_GROUPED = 20_000  # the most slices of failed executions that are read for groups
+MOST_COUNTED = 100_000  # the most slices of failed executions that are read for a count
+MOST_GROUPS = 200  # the most groups that are returned
+HISTOGRAM_SPANS = 24  # the number of spans of a histogram
 
 
 class FailureGroup(Struct):
@@ -23,13 +23,16 @@ class FailureGroup(Struct):
 
     newest: FailedSlice
     count: int = 0
-    ends: list[tuple[Instant, int]] = []  # times of the failures, each with a count
+    ends: list[tuple[Instant, int]] = []  # instants of failures, each with the number of failures
 
 
 async def gather(
     store: Store, namespace: int, wanted: ExecutionFilter, place: Place, most: int
 ) -> tuple[list[FailureGroup], bool]:
-    """Return the groups, the largest first, and whether all dead letters were read."""
+    """Group the dead letters that match a filter and precede a place, until `most` rows were read.
+
+    Return the groups, the largest first, and whether all matching dead letters were read.
+    """
     groups: dict[tuple[int, str], FailureGroup] = {}
     left, following = most, place
     while left > 0:
@@ -51,7 +54,7 @@ async def gather(
 async def show(
     store: Store, namespace: int, groups: list[FailureGroup], mark: str | None, since: Instant | None, until: Instant
 ) -> DeadLetterGroups:
-    """Return the API view of groups, for a window that begins at `since`, or with the oldest dead letter."""
+    """Return the API view of groups. Their window begins at `since`, or else with the oldest failure."""
     newest = [group.newest for group in groups]
     places = await store.read(lambda: letter_reads.newest_items(newest, mark))
     ids = [None if place is None else (namespace, execution_id(*place)) for place in places]
@@ -60,7 +63,7 @@ async def show(
     items = [
         _told(group, found[key], begin, until)
         for group, key in zip(groups, ids, strict=True)
-        if key in found  # otherwise it was retried or discarded meanwhile
+        if key in found  # a missing one was retried, discarded or deleted meanwhile
     ]
     return DeadLetterGroups(items=items, from_=format_instant(begin), to=format_instant(until), complete=True)
 
@@ -81,7 +84,10 @@ def _told(group: FailureGroup, newest: reads.FoundExecution, since: Instant, unt
 
 
 def histogram(ends: list[tuple[Instant, int]], since: Instant, until: Instant) -> list[int]:
-    """Count the failures in each of `COURSE` equal spans of a window; failures outside count in the first or last."""
+    """Count the failures in each of HISTOGRAM_SPANS equal spans of a window.
+
+    Failures before or after the window count in the first or the last span.
+    """
     counts, length = [0] * HISTOGRAM_SPANS, max(SECOND, until - since)
     for at, count in ends:
         counts[max(0, min(HISTOGRAM_SPANS - 1, (at - since) * HISTOGRAM_SPANS // length))] += count

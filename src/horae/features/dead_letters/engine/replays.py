@@ -1,4 +1,4 @@
-"""Operations on replays of dead letters, and the service that runs them on any server."""
+"""Operations on replays of dead letters, and the service that runs replays."""
 
 from collections.abc import Sequence
 from typing import Any, Unpack
@@ -23,14 +23,14 @@ from horae.store.contract import Store
 from horae.store.definitions import job_reads
 
 LAST = UUID(int=2**128 - 1)
-PATIENCE = 5 * SECOND  # the pause before a batch is tried again that a quota or an overload refused
+PATIENCE = 5 * SECOND  # the pause before a batch that was refused because of a quota or an overload is tried again
 
 
 class Replays:
     """The operations on replays."""
 
     def __init__(self, env: Env, store: Store, letters: DeadLetters, wake: Any = lambda: None) -> None:
-        """Set the callback `wake`, which is called when there is work."""
+        """Set the callback `wake`, which is called when a replay may have to run."""
         self._env, self._store, self._letters, self._wake = env, store, letters, wake
 
     async def counts(self) -> dict[tuple[int, str], int]:
@@ -46,9 +46,9 @@ class Replays:
         caller: str = "",
         **which: Unpack[LetterFilterFields],
     ) -> ReplayView:
-        """Create a replay. It retries the matching open dead letters that exist now, newest first, at a limited rate.
+        """Create a replay, which retries the open dead letters that match now, newest first, at a limited rate.
 
-        Later executions are not included, so an execution that fails again is not retried by the same replay.
+        Executions created later are not included. So an execution that fails again is not retried by the same replay.
         """
         letters = await self._letters.read(namespace, which)
         now = self._env.now()
@@ -106,7 +106,7 @@ class Replays:
         before = await self._store.change(lambda now: moves.change(replay_id, namespace, state, OPEN, now))
         if before is not None and before.state not in OPEN:
             raise Conflict(
-                f"Replay {replay_id} is {before.state}.", "It has ended; create another one for what is left."
+                f"Replay {replay_id} has ended: {before.state}.", "Create another one for the remaining dead letters."
             )
         self._wake()
         return await self.get(namespace, replay_id)
@@ -116,7 +116,7 @@ list_of = list  # the class has a method named `list`
 
 
 class Replayer:
-    """The service that runs due replays, one batch at a time."""
+    """A service that runs due replays, one batch at a time. It may run on several servers."""
 
     name = "replayer"
 
@@ -141,7 +141,7 @@ class Replayer:
                 replay.namespace, replay.letters, replay.place, replay.batch, caller=replay.created_by, params=params
             )
         except StoreUnavailable:
-            raise  # the progress cannot be written now; the lease expires by itself
+            raise  # the progress cannot be written now; after the lease has expired, some server repeats the batch
         except (OverQuota, Busy) as error:
             place, counts, notes, began = replay.place, (0, 0, 0), [str(error)], began + PATIENCE
         self.retried += counts[1]

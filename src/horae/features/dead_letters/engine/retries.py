@@ -1,4 +1,4 @@
-"""Retries of dead letters: each is submitted as a new execution, and marked with it."""
+"""Retries of dead letters. Each is submitted as a new execution, and then marked with the id of this execution."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
@@ -18,11 +18,11 @@ from horae.store.executions.reads import execution_reads as reads
 from horae.store.workflows import rows as flow_rows
 
 Params = dict[str, Any] | None  # a merge patch of a dead letter's params
-KEEP_KEY = 400 * DAY  # how long a second retry of a dead letter returns the execution of the first
+KEEP_KEY = 400 * DAY  # how long another retry of a dead letter returns the execution of the first retry
 
 
 class SubmitMany(Protocol):
-    """The signature of `Submitter.submit_all`: all requests, or none."""
+    """The signature of `Submitter.submit_all`, which accepts all requests or none."""
 
     async def __call__(
         self,
@@ -36,7 +36,7 @@ class SubmitMany(Protocol):
 
 
 class Retries:
-    """The retries of dead letters."""
+    """Retries dead letters."""
 
     def __init__(self, store: Store, submit: SubmitMany) -> None:
         self._store, self._submit = store, submit
@@ -44,9 +44,9 @@ class Retries:
     async def retry(
         self, namespace: int, letters: Sequence[Execution], caller: str, params: Params = None
     ) -> list[UUID]:
-        """Submit dead letters again and mark them; return the new executions. `params` is a patch of their params.
+        """Submit dead letters again and mark them; return the ids of the new executions.
 
-        A workflow continues from its failed steps, by its present definition.
+        `params` is a patch of their params. A workflow continues from its failed steps, with its current definition.
         """
         flows = await self._store.read(lambda: flow_rows.flows_of([letter.id for letter in letters]))
         extras = {letter.id: _retry_extra(letter, is_flow=letter.id in flows) for letter in letters}
@@ -65,7 +65,10 @@ class Retries:
     async def _cancelled_retries(
         self, namespace: int, asked: Sequence[tuple[Execution, str]], receipts: Sequence[Receipt]
     ) -> list[tuple[Execution, str]]:
-        """Return the dead letters with a cancelled earlier retry, each with the key for the next retry."""
+        """Return the dead letters for which the receipt names an earlier retry that was cancelled.
+
+        They must be submitted again, each with the returned key, which differs from that of the earlier retry.
+        """
         left: list[tuple[Execution, str]] = []
         for (letter, _), receipt in zip(asked, receipts, strict=True):
             known = receipt.execution_id
@@ -77,9 +80,10 @@ class Retries:
     async def retry_each(
         self, namespace: int, letters: Sequence[Execution], caller: str, params: Params = None
     ) -> tuple[list[UUID], list[str]]:
-        """Retry all that can be retried; if a job's batch is refused, its dead letters are tried one by one.
+        """Retry all dead letters that can be retried.
 
-        Return the new executions, and the reasons of the refusals.
+        If the batch of a job is refused, its dead letters are tried one by one. Return the ids of the new executions,
+        and the reasons of the refusals.
         """
         made: list[UUID] = []
         notes: dict[str, None] = {}
@@ -104,7 +108,10 @@ def _by_job(letters: Iterable[Execution]) -> Iterable[list[Execution]]:
 
 
 def _retry_extra(letter: Execution, *, is_flow: bool) -> Extra:
-    """Return the extra fields of the retry, with the same data interval and upstream, so that dependents continue."""
+    """Return the extra properties of a retry.
+
+    It has the data interval and the upstream of the dead letter, so that dependent jobs can start when it succeeds.
+    """
     extra = letter.extra
     return Extra(
         retry_of=letter.id,
@@ -117,7 +124,10 @@ def _retry_extra(letter: Execution, *, is_flow: bool) -> Extra:
 
 
 def _retry_request(letter: Execution, params: Params, key: str) -> Submit:
-    """Return the request for a retry, with edited params if given. Its key makes a second retry find the first."""
+    """Return the request for a retry, with patched params if there is a patch.
+
+    Because of its key, another retry returns the same execution.
+    """
     return Submit(
         job=str(letter.job),
         params=letter.params if params is None else patched_params(letter.params, params),

@@ -1,4 +1,4 @@
-"""Replays: dead letters that match a filter are retried as new executions, at a limited rate, by any server."""
+"""Replays: dead letters that match a filter are retried as new executions at a limited rate, on any server."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -21,25 +21,27 @@ _SPAN = Custom(as_given, Annotated[str, Meta(max_length=256, extra={"kind": "dur
 
 
 class LetterFilter(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A filter of dead letters; a field that is left out matches all. Instants bound the creation of the executions.
+    """A filter of dead letters. A field that is left out matches all; instants bound the creation of the executions.
 
-    Requests name the job by its name, and may give an age.
+    In requests, the job may be a name, and there may be an age (`olderThan`) instead of `until`.
     """
 
     job: Annotated[UUID | None, Field(_TEXT, "Only dead letters of this job, by name or id.", metavar="JOB")] = None
     queue: Annotated[str | None, Field(_TEXT, "Only dead letters of this queue.", metavar="QUEUE")] = None
-    error_type: Annotated[str | None, Field(_TEXT, "The type of their error.", metavar="TYPE")] = None
+    error_type: Annotated[str | None, Field(_TEXT, "Only dead letters with this type of error.", metavar="TYPE")] = None
     reason: Annotated[
-        str | None, Field(_TEXT, "The reason of their end: retries, permanent, runTimeout...", metavar="REASON")
+        str | None,
+        Field(_TEXT, "Only dead letters that ended for this reason: retries, permanent, ...", metavar="REASON"),
     ] = None
-    text: Annotated[str | None, Field(_TEXT, "A part of the error's message.")] = None
+    text: Annotated[str | None, Field(_TEXT, "Only dead letters whose error message contains this text.")] = None
     since: Annotated[Instant | None, Field(Moment(), "Only dead letters created at this time or later.")] = None
     until: Annotated[Instant | None, Field(Moment(), "Only dead letters created before this time.")] = None
 
 
 class _Age(Struct):
     older_than: Annotated[
-        str | None, Field(_SPAN, "Created longer ago than this, such as 7d.", name="olderThan", metavar="SPAN")
+        str | None,
+        Field(_SPAN, "Only dead letters created longer ago than this, such as 7d.", name="olderThan", metavar="SPAN"),
     ] = None
 
 
@@ -47,7 +49,7 @@ LETTER_FILTER = JoinedRows((Table(LetterFilter, "A filter"), Table(_Age, "A filt
 
 
 class Replay(Struct, frozen=True, kw_only=True):
-    """A request to retry the dead letters that match a filter, with its progress."""
+    """A request to retry the dead letters that match a filter, and its progress."""
 
     id: UUID
     namespace: int
@@ -55,24 +57,24 @@ class Replay(Struct, frozen=True, kw_only=True):
     rate: Rate | None = None  # None: unlimited
     params: str | None = None  # a JSON object: a patch of the params
     state: ReplayState = "running"
-    place: tuple[UUID, int]  # the place it reached: the remaining dead letters are before it
+    place: tuple[UUID, int]  # the parcel and the item that it has reached; the remaining dead letters precede it
     next_at: Instant  # when the next batch is due
     total: int | None = None  # how many matched when it was created; None if there were too many to count
-    matched: int = 0
+    matched: int = 0  # how many were processed so far
     retried: int = 0
     skipped: int = 0
-    note: str = ""
+    note: str = ""  # why some were skipped, or why the last batch was refused
     created_by: str = ""
     created_at: Instant
     completed_at: Instant | None = None
 
     @property
     def batch(self) -> int:
-        """The size of a batch: about the number for one second, so that executions are spread evenly."""
+        """The size of a batch: as many as the rate allows in a second, so that executions are spread evenly."""
         if self.rate is None:
             return BATCH
         return max(1, min(BATCH, SECOND // self.rate.interval))
 
     def pace(self, letters: int) -> Micros:
-        """Return the time until the next batch after a batch of this size."""
+        """Return the time from the start of a batch with this many dead letters until the next batch."""
         return 0 if self.rate is None else letters * self.rate.interval

@@ -29,11 +29,17 @@ class ReplayView(View, frozen=True, kw_only=True):
     state: ReplayState
     filter: LettersView
     rate: str | None = None
-    params: Annotated[Raw, Meta(description="The merge patch of the params.")] | None = None
-    total: Annotated[int, Meta(description="The matches at its creation; null if too many to count.")] | None = None
-    matched: Annotated[int, Meta(description="The dead letters processed so far.")]
+    params: Annotated[Raw, Meta(description="The merge patch of the params of all dead letters.")] | None = None
+    total: (
+        Annotated[
+            int,
+            Meta(description="How many dead letters matched when the replay was created; null if too many to count."),
+        ]
+        | None
+    ) = None
+    matched: Annotated[int, Meta(description="How many dead letters were processed so far.")]
     retried: int
-    skipped: Annotated[int, Meta(description="Processed but not run: `note` has the reason.")]
+    skipped: Annotated[int, Meta(description="How many were processed but not retried; `note` has a reason.")]
     note: str
     next_at: Time | None = None
     created_by: str

@@ -10,7 +10,7 @@ from horae.model.executions.execution_view import ErrorView, ExecutionView
 
 
 class FailedStepView(View, frozen=True, kw_only=True):
-    """A failed step of a failed workflow. `executionId` is the execution of the step; of a foreach, the first one."""
+    """A failed step of a failed workflow. `executionId` is the step's execution, or the first one of a foreach."""
 
     step: str
     execution_id: UUID | None = None
@@ -18,9 +18,10 @@ class FailedStepView(View, frozen=True, kw_only=True):
 
 
 class DeadLetterView(View, frozen=True, kw_only=True):
-    """A failed execution; `state` is open, retried (then `retriedAs` names the new execution) or discarded.
+    """An execution that failed for good.
 
-    A failed workflow is one dead letter with its failed `steps`; the steps are not dead letters of their own.
+    `state` is open, retried or discarded; `retriedAs` is the new execution of a retried one. A failed workflow is one
+    dead letter with its failed `steps`, which are not dead letters of their own.
     """
 
     execution: ExecutionView
@@ -31,7 +32,7 @@ class DeadLetterView(View, frozen=True, kw_only=True):
 
 
 class DeadLetterGroup(View, frozen=True, kw_only=True):
-    """The dead letters of one job with one error type. `course` counts the failures in each 24th of the window."""
+    """The dead letters of one job with one error type. `course` counts failures in each 24th of the window."""
 
     job_id: UUID
     job_name: str
@@ -57,7 +58,11 @@ class DeadLetterGroups(View, frozen=True, kw_only=True):
 
 
 class BulkView(View, frozen=True, kw_only=True):
-    """The result of a bulk action. `more`: the limit ended it; `nextCursor`, given in the filter, continues it."""
+    """The result of a bulk action.
+
+    `more` is true if there may be more dead letters than the limit allowed; a request with `nextCursor` as the filter's
+    `cursor` continues with them. `notes` says why some were skipped.
+    """
 
     matched: int
     done: int

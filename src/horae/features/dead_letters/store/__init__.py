@@ -1,1 +1,1 @@
-"""The tables and scripts of dead letters and replays."""
+"""The tables of replays, and the scripts that read dead letters and change replays."""

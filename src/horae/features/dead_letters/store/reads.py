@@ -1,4 +1,4 @@
-"""Reads of dead letters for counting: one scan of the index of failed executions, without joins."""
+"""Reads of dead letters for counting. They scan the index of failed executions, page by page and without joins."""
 
 from functools import cache
 from uuid import UUID
@@ -21,7 +21,7 @@ from horae.store.executions.reads.execution_lists import (
 from horae.store.script import Fetch, ForEach, Script, Statement
 
 PAGE = 2_000
-LONG_PAGE = 500  # rows per page if long texts of errors are read
+LONG_PAGE = 500  # rows per page if long parts of error messages are read
 QUEUE = Statement("queue_of_letters", "SELECT id FROM queues WHERE namespace = $1 AND name = $2")
 MARKED = Statement(
     "marked_letters",
@@ -31,7 +31,10 @@ MARKED = Statement(
 
 
 class FailedSlice(Struct, frozen=True):
-    """A slice of failed executions; `count` is the number of its matching dead letters."""
+    """A slice of failed executions; `count` is the number of its items whose mark matches.
+
+    `error_head` is the beginning of the error as JSON.
+    """
 
     parcel: UUID
     lo: int
@@ -51,9 +54,9 @@ class FailedSlice(Struct, frozen=True):
 
 @cache
 def _window(marked: str | None, by_job: bool, since: bool, head: int, size: int) -> Statement:
-    """Return the query for the newest slices before a place, each with the number of its items that have this mark.
+    """Return the query for the newest slices of failed executions before a place.
 
-    The mark "" counts unmarked items, None counts all.
+    For each slice it also counts the items with the mark `marked`; the mark "" counts unmarked items, None counts all.
     """
     beside = "FROM marks m WHERE m.parcel = history.parcel AND m.item >= history.lo AND m.item < history.hi"
     many = {
@@ -74,7 +77,10 @@ def _window(marked: str | None, by_job: bool, since: bool, head: int, size: int)
 def matching_slices(
     namespace: int, wanted: ExecutionFilter, before: Place
 ) -> Script[tuple[list[FailedSlice], Place | None, int]]:
-    """Return the matching slices of the next page before a place, the place to continue from, and the rows read."""
+    """Read a page of slices before a place.
+
+    Return the matching slices, the place to continue from (None at the end), and the number of rows read.
+    """
     long = wanted.text is not None
     size = LONG_PAGE if long else PAGE
     statement = _window(wanted.mark, wanted.job is not None, wanted.low != FIRST, LONG_HEAD if long else HEAD, size)
@@ -100,7 +106,7 @@ def _passes(letters: FailedSlice, wanted: ExecutionFilter, queue: int | None) ->
 
 
 def newest_items(some: list[FailedSlice], mark: str | None) -> Script[list[Place | None]]:
-    """Return the newest matching item of each slice, or None if it was marked otherwise meanwhile."""
+    """Return the newest item of each slice with this mark, or None if its items were marked otherwise meanwhile."""
     rows = yield ForEach(MARKED, (*SPAN, ("hi", "int")), [(one.parcel, one.lo, one.hi) for one in some])
     known: dict[Place, str] = {(row[0], row[1]): row[2] for row in rows}
     return [_newest(one, known, mark) for one in some]

@@ -1,7 +1,8 @@
-"""The table of replays: create, list, pause, resume and cancel; and lease a replay to one server for a batch.
+"""Transactions of replays: create, list, pause, resume and cancel them, and lease a replay to one server for a batch.
 
-A server that leases a replay sets its `next_at` to the end of the lease. If the server dies, another repeats the batch
-after that. A submitted retry is found by the key of its dead letter, so nothing runs twice.
+A server that leases a replay sets its `next_at` to the end of the lease. If the server is killed, another one repeats
+the batch after that instant. No dead letter runs twice, because a repeated retry finds the execution of the first one
+by its key.
 """
 
 from collections.abc import Sequence
@@ -40,7 +41,8 @@ SET_NEXT = Statement("set_next_of_replay", "UPDATE replays SET next_at = $2 WHER
 SET_STATE = Statement(
     "set_replay_state", "UPDATE replays SET state = $2, next_at = $3, completed_at = $4 WHERE id = $1"
 )
-# Only from the place where the batch began: a late server does not undo the progress of another.
+# The row is updated only if the replay is still at the place where the batch began, so that a server whose lease has
+# expired does not undo the progress of another.
 ADVANCE = Statement(
     "advance_replay",
     "UPDATE replays SET place_parcel = $4, place_item = $5, next_at = $6, matched = matched + $7,"
@@ -62,7 +64,7 @@ def count_unfinished() -> Script[dict[tuple[int, str], int]]:
 
 
 def put(replay: Replay) -> Script[None]:
-    """Insert a new replay; the next step of any server begins it."""
+    """Insert a new replay, which some server will begin."""
     yield Insert("replays", COLUMNS, [_to_row(replay)])
 
 
@@ -89,13 +91,13 @@ def get(replay_id: UUID, namespace: int) -> Script[Replay | None]:
 
 
 def page(namespace: int, before: UUID, state: ReplayState | None, limit: int) -> Script[list[Replay]]:
-    """Return the replays created before another, newest first."""
+    """Return up to `limit` replays with ids before an id, newest first, in all states or in one."""
     rows = yield Fetch(PAGE, (namespace, before, state, limit))
     return [_read(row) for row in rows]
 
 
 def take_up(now: Instant) -> Script[Replay | None]:
-    """Lease the replay that is due first and return it; None if none is due."""
+    """Lease the replay that is due first, and return it, or None if no replay is due."""
     rows = yield Fetch(DUE, (now,))
     if not rows:
         return None
@@ -107,13 +109,17 @@ def advance(
     before: Replay, place: tuple[UUID, int], next_at: Instant, counts: tuple[int, int, int], note: str,
     completed_at: Instant | None,
 ) -> Script[None]:  # fmt: skip
-    """Record a batch; `counts` are (matched, retried, skipped). A paused or cancelled replay keeps its state."""
+    """Record the progress of a batch.
+
+    `counts` are the numbers of dead letters that (matched, were retried, were skipped). A replay that was paused or
+    cancelled meanwhile keeps its state.
+    """
     end = (*place, next_at, *counts, note or before.note, completed_at)
     yield Fetch(ADVANCE, (before.id, *before.place, *end))
 
 
 def next_due() -> Script[Instant | None]:
-    """Return when the earliest replay is due."""
+    """Return when the next replay is due, or None."""
     rows = yield Fetch(NEXT)
     at: Instant | None = rows[0][0]
     return at
@@ -122,7 +128,10 @@ def next_due() -> Script[Instant | None]:
 def change(
     replay_id: UUID, namespace: int, state: ReplayState, among: Sequence[ReplayState], now: Instant
 ) -> Script[Replay | None]:
-    """Set a replay's state if it is in one of these; return the replay before the change, None if there is none."""
+    """Set the state of a replay if its state is among these.
+
+    Return the replay before the change, or None if there is no such replay.
+    """
     rows = yield Fetch(LOCK, (replay_id, namespace))
     if not rows:
         return None
@@ -133,7 +142,7 @@ def change(
 
 
 def sweep(ages: Ages) -> Script[bool]:
-    """Delete replays that ended long ago, all at once."""
+    """Delete all replays that ended before the retention."""
     yield Fetch(FORGET, (ages.executions,))
     return False
 

@@ -1,1 +1,1 @@
-"""The engine of users: passwords, sessions of browsers, and sign-in by OIDC."""
+"""Operations on users: passwords, sessions of browsers, and sign-in by OIDC."""

@@ -1,9 +1,9 @@
-"""OpenID Connect: users sign in at an identity provider, and get roles by their groups there.
+"""OpenID Connect: users sign in at an identity provider, and their groups there determine their roles.
 
-This is the authorization code flow with PKCE, state and nonce. Unfinished sign-ins are not stored: nonce and verifier
-are computed from the state with a secret that the servers share. So any server can finish a sign-in, and a flood of
-sign-ins does not fill the store. A cookie ties a sign-in to its browser. authlib is an optional dependency:
-`pip install horae[oidc]`.
+This is the authorization code flow with PKCE, state and nonce. Unfinished sign-ins are not stored. Instead, nonce and
+verifier are computed from the state with a secret that the servers share. So any server can finish a sign-in, and a
+flood of sign-ins does not fill the store. A cookie ensures that the browser that began a sign-in finishes it. authlib
+is an optional dependency: `pip install horae[oidc]`.
 """
 
 import asyncio
@@ -31,17 +31,18 @@ from horae.store.admission import quotas
 from horae.store.contract import Store
 
 CALLBACK = "/api/v1/sign-in/oidc/callback"
-FLOW_LIFE: Micros = 600 * SECOND
-CACHED_FOR = 600.0  # seconds that the provider's document and keys are cached
-WITHIN = 15.0  # seconds for one answer
-LEEWAY = 60  # seconds that clocks may differ
+FLOW_LIFE: Micros = 600 * SECOND  # how long a sign-in may take at the provider
+CACHED_FOR = 600.0  # seconds for which the provider's document and keys are cached
+WITHIN = 15.0  # seconds in which the provider must answer a request
+LEEWAY = 60  # seconds by which the provider's clock may differ
+# The accepted signature algorithms.
 SAFE = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "EdDSA", "Ed25519")
 
 log = structlog.get_logger("horae.engine")
 
 
 class SignInRedirect(Struct, frozen=True):
-    """The URL to which a browser is sent, and the state that its cookie must have when it comes back."""
+    """The URL to which a browser is sent, and the state that its cookie must have when it returns."""
 
     url: str
     state: str
@@ -58,32 +59,36 @@ class Discovery(Struct, frozen=True):
 
 
 class Tokens(Struct, frozen=True):
-    """The tokens for which a code is exchanged."""
+    """The tokens that the provider returns in exchange for a code."""
 
     id_token: str
     access_token: str = ""
 
 
 class Oidc:
-    """The sign-in at one provider."""
+    """Signs users in at one identity provider."""
 
     def __init__(
         self, env: Env, store: Store, sign_ins: SignIns, settings: OidcSettings, secret: Callable[[], bytes]
     ) -> None:
-        """Prepare the sign-in; `secret` returns the secret that all servers of a store share."""
+        """Read the setting of allowed addresses. `secret` returns the secret that all servers of a store share."""
         self._env, self._store, self._sign_ins, self._settings = env, store, sign_ins, settings
         self._secret = secret
         self._outbound = Outbound(AllowedAddresses.read(settings.allow))
-        self._document: tuple[Discovery, Any, float] | None = None  # with its keys, and the expiry (monotonic)
+        # the cached discovery document, the provider's keys, and the expiry of the cache (monotonic)
+        self._document: tuple[Discovery, Any, float] | None = None
         self._reading = asyncio.Lock()
 
     @property
     def name(self) -> str:
-        """The provider's name for users: the host of its issuer."""
+        """The provider's name that users see: the host of its issuer."""
         return urlsplit(self._settings.issuer).hostname or self._settings.issuer
 
     async def begin(self, here: str) -> SignInRedirect:
-        """Begin a sign-in; return the provider's URL for the browser. `here` is the URL of this server."""
+        """Begin a sign-in, and return the URL of the provider to which the browser is sent.
+
+        `here` is the URL of this server.
+        """
         from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
         document, _ = await self._provider()
@@ -102,49 +107,56 @@ class Oidc:
         return SignInRedirect(f"{document.authorization_endpoint}{joint}{urlencode(asked)}", flow.state)
 
     async def finish(self, code: str, state: str, here: str) -> BrowserSignIn:
-        """Finish a sign-in: exchange the code for the user's claims, and open a session."""
+        """Finish a sign-in: exchange the provider's code for the user's claims, and open a session."""
         flow, now = SignInFlow.read(self._secret(), state), self._env.now()
         if flow is None or now >= flow.until:
-            raise Unauthorized("This sign-in was not begun here, or too long ago.", "Begin again.")
+            raise Unauthorized(
+                "This sign-in was not begun at this installation, or began too long ago.", "Sign in again."
+            )
         tokens = await self._exchange(code, flow.verifier, here)
         claims = await self._claims(tokens, flow.nonce)
         if not await self._store.write(lambda: user_rows.use_flow(digest_of(state), flow.until, now)):
-            raise Unauthorized("This sign-in has been finished already.", "Begin again.")
+            raise Unauthorized("This sign-in was already finished.", "Sign in again.")
         return await self._admit(claims)
 
     async def close(self) -> None:
         await self._outbound.close()
 
     async def _admit(self, claims: dict[str, Any]) -> BrowserSignIn:
-        """Open a session for the user with these claims, with the roles of their groups."""
+        """Open a session for the user with these claims; the user's groups determine the roles."""
         name = str(claims.get(self._settings.name_claim) or claims.get("email") or claims["sub"])
         if not NAME.fullmatch(name):
-            raise Forbidden(f"The provider calls you {name[:60]!r}, which is no name here.", "Set oidc_name_claim.")
+            detail = f"The identity provider gives you the name {name[:60]!r}, which is not valid here."
+            raise Forbidden(detail, "Choose another claim for the name with the setting oidc_name_claim.")
         members = await self._members(claims.get(self._settings.groups_claim))
         if members:  # a user without any role does not reserve a name
             await self._check_known(name, str(claims["sub"]))
         return await self._sign_ins.open(name, members, members)
 
     async def _check_known(self, name: str, subject: str) -> None:
-        """Refuse a name that belongs to another user: at many providers users choose their names themselves.
+        """Refuse a name that belongs to another user, because users of many providers choose their names themselves.
 
-        A name belongs to its first user, because the audit log identifies users by name.
+        A name belongs to the user who signed in with it first, because the audit log identifies users by name.
         """
         now = self._env.now()
         await self._store.write(lambda: user_rows.add(name, None, None, now, subject))
         known = await self._store.read(lambda: user_rows.find(name))
         if known is None:
-            raise Forbidden(f'A user with the name "{name}" in another case exists.', "Ask an administrator.")
+            detail = f'There is a user whose name differs from "{name}" only in upper and lower case.'
+            raise Forbidden(detail, "Ask an administrator.")
         if not known[0].is_active:
             raise Forbidden(f'The user "{name}" is deactivated.', "Ask an administrator.")
-        remedy = f"Let an administrator delete that user first: horae users delete {name}"
+        remedy = f"Ask an administrator to delete that user first: horae users delete {name}"
         if known[1] is not None:
             raise Forbidden(f'"{name}" signs in with a password here.', remedy)
         if known[0].subject != subject:
             raise Forbidden(f'"{name}" belongs to another user of the identity provider.', remedy)
 
     async def _members(self, groups: Any) -> tuple[Member, ...]:
-        """Return the memberships of a user's groups. In each namespace the first matching group of the setting wins."""
+        """Return the memberships that a user's groups give.
+
+        For each namespace, the first matching group in the setting `oidc_roles` counts.
+        """
         mine = {groups} if isinstance(groups, str) else set(groups or ())
         mapped: dict[str, RoleMapping] = {}
         for group, what in self._settings.roles.items():
@@ -184,12 +196,15 @@ class Oidc:
         answer = await self._ask("POST", document.token_endpoint, headers, urlencode(form).encode())
         if answer.status != 200:
             log.warning("the identity provider did not exchange a code", status=answer.status)
-            raise Unauthorized("The identity provider did not confirm this sign-in.", "Begin again.")
+            raise Unauthorized("The identity provider did not confirm this sign-in.", "Sign in again.")
         tokens: Tokens = _read(answer, Tokens)
         return tokens
 
     async def _claims(self, tokens: Tokens, nonce: str) -> dict[str, Any]:
-        """Return the verified claims: signed by the provider, for this client, valid now, with the nonce."""
+        """Return the claims of the identity token after verifying it.
+
+        It must be signed by the provider, be issued for this client, be valid now and have the nonce.
+        """
         from authlib.oidc.core import CodeIDToken
         from joserfc import jwt
         from joserfc.errors import JoseError
@@ -210,11 +225,11 @@ class Oidc:
             claims.validate(now=self._env.now() // SECOND, leeway=LEEWAY)
         except (JoseError, ValueError, KeyError, TypeError) as error:
             log.warning("an identity token was refused", error=str(error))
-            raise Unauthorized("The identity provider's answer cannot be trusted.", "Begin again.") from None
+            raise Unauthorized("The identity provider's answer cannot be trusted.", "Sign in again.") from None
         return dict(claims)
 
     async def _provider(self, *, anew: bool = False) -> tuple[Discovery, Any]:
-        """Return the provider's document and its keys, from the cache unless `anew`."""
+        """Return the provider's discovery document and keys; with `anew` they are not read from the cache."""
         from joserfc.jwk import KeySet
 
         async with self._reading:
@@ -224,7 +239,7 @@ class Oidc:
             where = f"{self._settings.issuer.rstrip('/')}/.well-known/openid-configuration"
             document = _read(await self._ask("GET", where), Discovery)
             if document.issuer.rstrip("/") != self._settings.issuer.rstrip("/"):
-                raise Busy(f"{where} is of another issuer: {document.issuer}.", "Set oidc_issuer to that.")
+                raise Busy(f"{where} belongs to another issuer: {document.issuer}.", "Set oidc_issuer to this issuer.")
             keys = KeySet.import_key_set(_read(await self._ask("GET", document.jwks_uri), dict))
             self._document = (document, keys, now + CACHED_FOR)
             return document, keys

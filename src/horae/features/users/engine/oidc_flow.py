@@ -1,4 +1,7 @@
-"""A sign-in in progress at an identity provider: all its values are computed from its state, which is authenticated."""
+"""A sign-in in progress at an identity provider.
+
+All its values are computed from its state, which has a MAC, so that only servers of this store can create one.
+"""
 
 import base64
 import hmac
@@ -9,7 +12,7 @@ from horae.env import SECOND, Instant
 
 
 class SignInFlow(Struct, frozen=True, kw_only=True):
-    """A begun sign-in. The browser carries `state`; only the servers know the other values."""
+    """A sign-in in progress. The browser has only `state`; the servers compute the other values from it."""
 
     state: str
     nonce: str
@@ -18,14 +21,14 @@ class SignInFlow(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def begin(cls, secret: bytes, random: str, until: Instant) -> "SignInFlow":
-        """Return a new flow that expires at an instant, rounded down to a second."""
+        """Create a flow that expires at an instant, rounded down to a second."""
         seconds = until // SECOND
         said = f"{seconds:x}.{random}"
         return cls._of(secret, f"{said}.{_mac(secret, 'state', said)}", seconds)
 
     @classmethod
     def read(cls, secret: bytes, state: str) -> "SignInFlow | None":
-        """Return the flow of a state, or None if no server of this store created it."""
+        """Return the flow with a state, or None if no server of this store created the state."""
         said, _, mac = state.rpartition(".")
         if not hmac.compare_digest(mac.encode(), _mac(secret, "state", said).encode()):
             return None

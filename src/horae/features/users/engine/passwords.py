@@ -1,4 +1,4 @@
-"""Passwords, hashed with argon2 in threads. Two at a time, because a hash takes much memory and time."""
+"""Hash passwords with argon2 in threads, at most two at a time, because a hash takes much memory and time."""
 
 import asyncio
 from functools import cached_property
@@ -11,7 +11,7 @@ AT_ONCE = 2
 
 
 class Passwords:
-    """The hashing of passwords and the check of hashes."""
+    """Hashes passwords and checks them."""
 
     def __init__(self) -> None:
         self._slots = asyncio.Semaphore(AT_ONCE)
@@ -22,12 +22,15 @@ class Passwords:
             return await asyncio.to_thread(self._hasher.hash, password)
 
     async def matches(self, kept: str | None, password: str) -> bool:
-        """Return whether a password matches a hash. Without a hash, the answer False takes the same time."""
+        """Return whether a password matches a hash.
+
+        Without a hash, return False after the same time, so that the time does not reveal whether a user exists.
+        """
         async with self._slots:
             return await asyncio.to_thread(self._verify, kept or self._dummy_hash, password) and kept is not None
 
     def is_old(self, kept: str) -> bool:
-        """Return whether a hash was made with weaker parameters than the present ones."""
+        """Return whether a hash was computed with other parameters than the current ones."""
         return self._hasher.check_needs_rehash(kept)
 
     def _verify(self, kept: str, password: str) -> bool:
@@ -40,7 +43,7 @@ class Passwords:
 
     @cached_property
     def _hasher(self) -> "PasswordHasher":
-        """The hasher, created on first use: few servers ever hash."""
+        """The hasher, created at its first use, because few servers need it."""
         from argon2 import PasswordHasher
 
         return PasswordHasher()

@@ -1,7 +1,8 @@
-"""Sign-in: a password or an identity provider opens a session for a browser.
+"""Sign-in: a session is opened for a browser by a password or by an identity provider.
 
-A session ends after a time without requests, and in any case after some days. Its cookie is `u_` and 256 random bits;
-the store has only a hash. A change of a user takes effect within `CACHED` seconds on every server.
+A session ends after a time without requests, and in any case after some days. Its cookie is `u_` with 256 random bits,
+and the store has only a hash of it. Each server caches sessions for `CACHED` seconds, so that a change of a user takes
+effect within this time.
 """
 
 from contextlib import suppress
@@ -21,48 +22,54 @@ from horae.model.tenancy.principal import Principal
 from horae.store.admission import quotas
 from horae.store.contract import Store
 
-FREE_OF_PLACE, FREE_OF_ADDRESS = 5, 20  # wrong guesses without a wait: for a name from one network; from an address
-FREE_OF_NAME, PACE_OF_NAME = 100, 60.0  # wrong guesses without a wait for a name; the seconds between further ones
-NETWORK = 24  # bits of an IPv4 address that make a network
-MOST_NETWORKS = 10_000  # remembered networks of successful sign-ins
+# How many wrong guesses are possible without a wait: for a name from one network, and from one address.
+FREE_OF_PLACE, FREE_OF_ADDRESS = 5, 20
+# The same for a name from all networks together, and the seconds between further guesses.
+FREE_OF_NAME, PACE_OF_NAME = 100, 60.0
+NETWORK = 24  # IPv4 addresses that agree in this many bits count as one network
+MOST_NETWORKS = 10_000  # the most networks of successful sign-ins that a server remembers
 
 
 class BrowserSession(Struct, frozen=True):
     """A cached session."""
 
     who: Principal
-    ends_at: Instant
-    until: float  # the expiry of the cache entry (monotonic)
+    ends_at: Instant  # the end of the session
+    until: float  # the end of this cache entry (monotonic)
 
 
 class SignIns:
-    """The sessions of browsers: open, check and end them."""
+    """Opens, checks and ends sessions of browsers.
+
+    `idle` is how long a session lasts without requests, `life` how long it lasts at most.
+    """
 
     def __init__(self, env: Env, store: Store, passwords: Passwords, idle: Micros, life: Micros) -> None:
         self._env, self._store, self.passwords = env, store, passwords
         self._idle, self._life = idle, life
         self._places, self._addresses = Throttle(env, FREE_OF_PLACE), Throttle(env, FREE_OF_ADDRESS)
         self._names = Trickle(env, FREE_OF_NAME, PACE_OF_NAME)
-        self._networks: dict[tuple[str, str], None] = {}  # users with networks of their sign-ins, the latest last
+        self._networks: dict[tuple[str, str], None] = {}  # (user, network) of successful sign-ins, the latest last
         self._known: dict[bytes, BrowserSession] = {}
-        self._members: dict[str, tuple[Member, ...]] = {}  # the members of cached sessions, by CSRF token
+        self._members: dict[str, tuple[Member, ...]] = {}  # the memberships of cached sessions, by CSRF token
 
     async def with_password(self, name: str, password: str, address: str) -> BrowserSignIn:
-        """Open a session if the password is right. Guesses are slowed down. Raises Unauthorized, TooOften."""
+        """Open a session if the password is right. Raises Unauthorized, or TooOften after too many wrong guesses."""
         found = await self.authenticate(name, password, address)
         if found is None:
-            raise Unauthorized("The name or the password is wrong.", "Try again, or ask an administrator for another.")
+            remedy = "Try again, or ask an administrator for a new password."
+            raise Unauthorized("The name or the password is wrong.", remedy)
         if found[1] is not None and self.passwords.is_old(found[1]):
             kept = await self.passwords.hash(password)
             await self._store.write(lambda: user_rows.replace_hash(name, kept))
         return await self.open(name, found[0].members, None, network_of(address, NETWORK))
 
     async def authenticate(self, name: str, password: str, address: str) -> tuple[User, str | None] | None:
-        """Return the active user of this name with the hash if the password is right, otherwise None. Raises TooOften.
+        """Return the active user with a name and the password's hash if the password is right, else None.
 
-        Guesses are counted by name and network, so that guesses from one network do not lock out the user in another.
-        Guesses from all networks together are limited to a slow pace; it does not apply to networks from which the
-        user has signed in before.
+        Raises TooOften after too many wrong guesses. These are counted by name and network, so that guesses from one
+        network do not lock out the user in another. Guesses from all networks together are limited to a slow pace. This
+        limit does not apply to networks from which the user has signed in before.
         """
         where, network = network_of(address), network_of(address, NETWORK)
         place = f"{network} {name}"
@@ -88,7 +95,10 @@ class SignIns:
         return found
 
     async def _has_signed_in_from(self, name: str, network: str) -> bool:
-        """Return whether a user signed in from a network before: on this server, or anywhere if the session is open."""
+        """Return whether a user has signed in from a network before.
+
+        Sign-ins on other servers count only while their session is open.
+        """
         now = self._env.now()
         if (name, network) in self._networks:
             return True
@@ -97,12 +107,15 @@ class SignIns:
     async def open(
         self, name: str, members: tuple[Member, ...], said: tuple[Member, ...] | None, network: str | None = None
     ) -> BrowserSignIn:
-        """Open a session for an authenticated user; `said` are the memberships from an identity provider, if any."""
+        """Open a session for an authenticated user.
+
+        `said` has the memberships that an identity provider determined, and is None for a user with a password.
+        """
         home = home_of(members)
         if home is None:
             raise Forbidden(
-                f'"{name}" may not use anything yet.',
-                f"Let an administrator run: horae users grant {name} --role viewer",
+                f'The user "{name}" has no role in any namespace.',
+                f"Ask an administrator to run: horae users grant {name} --role viewer",
             )
         cookie, csrf = new_cookie()
         text, now = PERSONAL + cookie, self._env.now()
@@ -131,7 +144,7 @@ class SignIns:
             self.forget()
         self._known[digest], self._members[found.csrf] = known, found.members
         if found.seen_at <= now - NOTED_EVERY:
-            with suppress(StoreUnavailable):  # a read-only store still admits users
+            with suppress(StoreUnavailable):  # so that users can still read while the store cannot be written
                 await self._store.write(lambda: user_rows.mark_seen(digest, now, now - NOTED_EVERY))
         return known
 
@@ -143,7 +156,8 @@ class SignIns:
             return principal_of(who.name, member, who.csrf or "")
         found = await self._store.read(lambda: quotas.namespace_named(name)) if who.may("installation") else None
         if found is None:
-            raise NotFound(f'No namespace "{name[:128]}" for you.', "Choose one of those that GET /api/v1/me names.")
+            detail = f'There is no namespace "{name[:128]}", or you have no role in it.'
+            raise NotFound(detail, "Choose one of the namespaces in GET /api/v1/me.")
         return replace(who, namespace=found, namespace_name=name)
 
     def namespaces(self, who: Principal) -> tuple[str, ...]:
@@ -157,6 +171,6 @@ class SignIns:
         await self._store.write(lambda: user_rows.end(digest))
 
     def forget(self) -> None:
-        """Clear the cache of sessions, after a change of a user."""
+        """Clear the cache of sessions, because a user was changed or the cache is full."""
         self._known.clear()
         self._members.clear()

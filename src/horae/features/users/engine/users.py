@@ -13,7 +13,10 @@ NOT_HERE = "`horae users list` shows all users."
 
 
 class Users:
-    """The operations on users. Administrators of the installation see all users, others those of their namespace."""
+    """The operations on users.
+
+    Administrators of the installation see all users, administrators of a namespace only those of their namespace.
+    """
 
     def __init__(self, env: Env, store: Store, passwords: Passwords, sign_ins: SignIns) -> None:
         self._env, self._store, self._passwords, self._sign_ins = env, store, passwords, sign_ins
@@ -51,15 +54,16 @@ class Users:
         now = self._env.now()
         if not await self._store.write(lambda: user_rows.add(name, kept, member, now)):
             raise Conflict(
-                f'There is a user "{name}", in this case or another.', "Choose another name, or change that one."
+                f'There is a user "{name}" already, perhaps with other upper and lower case.',
+                "Choose another name, or change that user.",
             )
         return await self.get(who, name)
 
     async def join(self, name: str, member: Member, who: Principal) -> User:
         """Grant a user a role in a namespace.
 
-        Only an administrator of the installation can add a user from another namespace. Otherwise an administrator of
-        one namespace could add any user to it, whose requests without a namespace might then go there.
+        Only an administrator of the installation can add a user of another namespace. If administrators of one
+        namespace could do so, they could make users send requests without a namespace to theirs.
         """
         _check_grant(member, who)
         await self._refuse_more(name, who)
@@ -68,32 +72,35 @@ class Users:
         return await self.get(who, name)
 
     async def leave(self, name: str, who: Principal) -> None:
-        """Remove a user from a namespace."""
+        """Remove a user from the caller's namespace."""
         await self._refuse_more(name, who)
         if not await self._store.write(lambda: user_rows.leave(name, who.namespace)):
             raise _unknown(name)
         self._sign_ins.forget()
 
     async def _refuse_more(self, name: str, who: Principal) -> None:
-        """Refuse to change a user who has permissions that the caller does not have. Raises NotFound, Forbidden."""
+        """Raise Forbidden if a user has permissions here that the caller does not have. Raises NotFound."""
         user = await self.get(who, name)
         for member in user.members:
             if member.namespace == who.namespace:
                 refuse_more(who, member.permissions)
 
     async def set_password(self, name: str, password: str, keep: bytes = b"") -> None:
-        """Set a user's password; their browsers are signed out, except the one with the digest `keep`."""
+        """Set a user's password, and sign out the user's browsers, except the one whose cookie has the hash `keep`."""
         kept = await self._passwords.hash(check_password(name, password))
         if not await self._store.write(lambda: user_rows.set_password(name, kept, keep)):
             raise _unknown(name)
         self._sign_ins.forget()
 
     async def change_password(self, who: Principal, current: str, password: str, keep: bytes, address: str) -> None:
-        """Change the caller's own password. The present password is checked, and guesses are slowed down."""
+        """Change the caller's own password, if the current password is right.
+
+        Raises Forbidden if it is wrong, and TooOften after too many wrong guesses.
+        """
         if who.kind != "user":
-            raise BadInput("Only people have passwords.", "Sign in with yours first.")
+            raise BadInput("Only users have passwords; this request has a key.", "Sign in as a user first.")
         if await self._sign_ins.authenticate(who.name, current, address) is None:
-            raise Forbidden("The present password is another one.", "Send it as `current`.")
+            raise Forbidden("The current password is wrong.", "Send your current password as `current`.")
         await self.set_password(who.name, password, keep)
 
     async def set_active(self, name: str, active: bool) -> None:
@@ -110,13 +117,14 @@ class Users:
 
 
 def _check_own(name: str, who: Principal) -> None:
-    """Require that an administrator of one namespace creates only names that end with this namespace.
+    """Refuse a name that does not end with the namespace, if the caller is an administrator of one namespace only.
 
-    Names are unique in the installation: a refusal of any other name would reveal a user of another namespace.
+    Names are unique in the installation. Without this rule, the error for a taken name would reveal that a user with
+    this name exists in another namespace.
     """
     own = f"@{who.namespace_name}"
     if not who.may("installation") and not name.endswith(own):
-        remedy = f"Use NAME{own}; with the permission `installation` any name can be given."
+        remedy = f"Use NAME{own}; only callers with the permission `installation` may choose any name."
         raise BadInput(f"The name of a user of this namespace must end with {own}.", remedy, field="name")
 
 
@@ -125,11 +133,12 @@ def _check_grant(member: Member | None, who: Principal) -> None:
     if member is None:
         return
     if member.role not in NESTED:
-        raise BadInput(f"People are {', '.join(NESTED)}; workers have keys.", "Choose one of these.", field="role")
+        detail = f"{member.role[:60]!r} is not a role of users."
+        raise BadInput(detail, f"Choose one of: {', '.join(NESTED)}. Workers have keys instead.", field="role")
     for permission in member.permissions:
         if permission not in PERMISSIONS:
-            remedy = f"There are {', '.join(PERMISSIONS)}."
-            raise BadInput(f"{permission!r} is no permission.", remedy, field="permissions")
+            remedy = f"Choose from: {', '.join(PERMISSIONS)}."
+            raise BadInput(f"{permission[:60]!r} is not a permission.", remedy, field="permissions")
         if not who.may(permission):
             raise Forbidden(f'You do not have the permission "{permission}".', "Ask a user who has it to grant it.")
     if "installation" in member.permissions and member.namespace != DEFAULT_NAMESPACE:
@@ -138,4 +147,4 @@ def _check_grant(member: Member | None, who: Principal) -> None:
 
 
 def _unknown(name: str) -> NotFound:
-    return NotFound(f'No user "{name[:128]}".', NOT_HERE)
+    return NotFound(f'There is no user "{name[:128]}".', NOT_HERE)

@@ -1,1 +1,1 @@
-"""The tables and scripts of users."""
+"""The tables of users, and the scripts that read and change them."""

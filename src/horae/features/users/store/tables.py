@@ -11,7 +11,7 @@ users = table(
     col("active", BOOL, "true"),
     col("created_at", BIG),
     opt("signed_in_at", BIG),
-    opt("subject", TEXT),  # the owner of the name at the identity provider
+    opt("subject", TEXT),  # the id of the user at the identity provider
 )
 
 members = table(
@@ -25,16 +25,16 @@ members = table(
 
 sign_ins = table(
     "sign_ins",
-    key("hash", BYTES),  # of the cookie
+    key("hash", BYTES),  # the hash of the cookie
     col("user_name", TEXT),
     col("csrf", TEXT),
     col("created_at", BIG),
     col("seen_at", BIG),
     col("until", BIG),
-    opt("members", TEXT),  # memberships from an identity provider; NULL: those of the user
+    opt("members", TEXT),  # memberships that an identity provider determined; NULL if those in `members` apply
     opt("network", TEXT),  # the network of the browser; NULL for a sign-in at an identity provider
     Index("sign_ins_user", "user_name"),
 )
 
-# Finished sign-ins at an identity provider, so that no sign-in is finished twice.
+# The hashes of the states of finished sign-ins at an identity provider, so that none is finished twice.
 oidc_flows = table("oidc_flows", key("state", BYTES), col("until", BIG))

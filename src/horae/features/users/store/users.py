@@ -1,4 +1,4 @@
-"""Users, their memberships in namespaces, and the sessions of their browsers."""
+"""Transactions of users, their memberships in namespaces, and the sessions of their browsers."""
 
 import msgspec
 from msgspec import Struct
@@ -59,7 +59,7 @@ USE_FLOW = Statement(
     "use_oidc_flow", "INSERT INTO oidc_flows (state, until) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING state"
 )
 
-# The users who are members of this namespace and of no other
+# The users who are members of the namespace and of no other.
 _ONLY_HERE = (
     "(SELECT m.user_name FROM members m WHERE m.namespace = $1 AND NOT EXISTS"
     " (SELECT 1 FROM members o WHERE o.user_name = m.user_name AND o.namespace <> $1))"
@@ -70,7 +70,7 @@ HOLDINGS = Holdings(
         rows("sign_ins", "hash", f"user_name IN {_ONLY_HERE}"),
         rows("users", "name", f"name IN {_ONLY_HERE}"),
     ),
-    kept={"oidc_flows": "of minutes, and of nobody by name"},
+    kept={"oidc_flows": "kept for minutes only, and has no data of users"},
 )
 
 _permissions = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -78,7 +78,7 @@ _members = msgspec.json.Decoder(tuple[Member, ...]).decode
 
 
 class SignIn(Struct, frozen=True, kw_only=True):
-    """A session of a browser."""
+    """A session of a browser; `members` are the memberships that apply to it."""
 
     hash: bytes
     user: str
@@ -89,7 +89,7 @@ class SignIn(Struct, frozen=True, kw_only=True):
 
 
 def find(name: str) -> Script[tuple[User, str | None] | None]:
-    """Return a user with the hash of the password."""
+    """Return a user and the hash of the user's password, or None if there is no such user."""
     rows = yield Fetch(ONE, (name,))
     if not rows:
         return None
@@ -103,7 +103,10 @@ def members_of(name: str) -> Script[tuple[Member, ...]]:
 
 
 def page(namespace: int | None, after: str, limit: int) -> Script[list[User]]:
-    """Return a page of users, ordered by name: all, or those of a namespace."""
+    """Return a page of all users, or of those of a namespace, in the order of their names.
+
+    With a namespace, their other memberships are left out.
+    """
     rows = yield Fetch(PAGE, (after, limit)) if namespace is None else Fetch(PAGE_OF, (namespace, after, limit))
     users = []
     for row in rows:
@@ -115,7 +118,10 @@ def page(namespace: int | None, after: str, limit: int) -> Script[list[User]]:
 def add(
     name: str, password: str | None, member: Member | None, now: Instant, subject: str | None = None
 ) -> Script[bool]:
-    """Add a user; return false if the name is taken, compared without case. `subject`: the owner at the provider."""
+    """Add a user. Return False if there is a user with this name, compared without upper and lower case.
+
+    `password` is a hash; `subject` is the id of the user at the identity provider.
+    """
     if not (yield Fetch(ADD, (name, password, now, subject))):
         return False
     if member is not None:
@@ -134,7 +140,7 @@ def leave(name: str, namespace: int) -> Script[bool]:
 
 
 def set_password(name: str, password: str, keep: bytes) -> Script[bool]:
-    """Set a password and end all sessions of the user, except one."""
+    """Set the hash of a user's password, and end all sessions of the user except the one with the hash `keep`."""
     if not (yield Fetch(SET_PASSWORD, (name, password))):
         return False
     yield Fetch(END_ALL, (name, keep))
@@ -147,7 +153,7 @@ def replace_hash(name: str, password: str) -> Script[None]:
 
 
 def set_active(name: str, active: bool) -> Script[bool]:
-    """Activate or deactivate a user; deactivation ends their sessions."""
+    """Activate or deactivate a user; a deactivation ends the user's access."""
     if not (yield Fetch(SET_ACTIVE, (name, active))):
         return False
     if not active:
@@ -165,7 +171,7 @@ def delete(name: str) -> Script[bool]:
 
 
 def _end_access(name: str) -> Script[None]:
-    """End all sessions of a user, and revoke the unused tokens that they created."""
+    """End all sessions of a user, and revoke the unused enrolment tokens that the user created."""
     yield Fetch(END_ALL, (name, b""))
     yield Fetch(REVOKE_TOKENS, (f"user:{name}",))
 
@@ -179,7 +185,10 @@ def sign_in(
     said: tuple[Member, ...] | None,
     network: str | None = None,
 ) -> Script[None]:
-    """Add a session, and delete expired ones."""
+    """Add a session, and delete expired sessions.
+
+    `said` has the memberships that an identity provider determined, and is None for a user with a password.
+    """
     yield Fetch(OLD, (now,))
     yield Fetch(SEEN, (name, now))
     members = None if said is None else msgspec.json.encode(said).decode()
@@ -187,13 +196,13 @@ def sign_in(
 
 
 def is_signed_in_from(name: str, network: str, now: Instant) -> Script[bool]:
-    """Return whether a user has an open session that was opened from this network."""
+    """Return whether a user has an open session that was opened from a network."""
     rows = yield Fetch(FROM_NETWORK, (name, network, now))
     return bool(rows)
 
 
 def signed_in(digest: bytes) -> Script[SignIn | None]:
-    """Return the session of a cookie, or None if it is unknown or its user is not active."""
+    """Return the session of the cookie with this hash, or None if there is none or its user is not active."""
     rows = yield Fetch(SIGN_IN, (digest,))
     if not rows:
         return None
@@ -214,7 +223,7 @@ def _existing(members: tuple[Member, ...]) -> Script[tuple[Member, ...]]:
 
 
 def mark_seen(digest: bytes, now: Instant, unless_since: Instant) -> Script[None]:
-    """Record a request of a browser, unless one was recorded since `unless_since`."""
+    """Record that a browser sent a request, unless a request after `unless_since` is recorded."""
     yield Fetch(SEE, (digest, now, unless_since))
 
 
@@ -224,7 +233,7 @@ def end(digest: bytes) -> Script[None]:
 
 
 def use_flow(state: bytes, until: Instant, now: Instant) -> Script[bool]:
-    """Mark a sign-in at an identity provider as finished; return false if it was finished before."""
+    """Mark a sign-in at an identity provider as finished; return False if it was finished before."""
     yield Fetch(OLD_FLOWS, (now,))
     return bool((yield Fetch(USE_FLOW, (state, until))))
 
