@@ -31,7 +31,7 @@ class Clock(Protocol):
         ...
 
     def wall(self) -> Instant:
-        """Return the machine's wall clock, which may be set."""
+        """Return the time of the machine's wall clock, which jumps when it is set."""
         ...
 
     def monotonic(self) -> float:
@@ -39,7 +39,7 @@ class Clock(Protocol):
         ...
 
     def follow(self, drift: Micros) -> None:
-        """Correct `now` by a measured drift."""
+        """Add a measured drift to `now`; a negative drift sets it back."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -65,7 +65,7 @@ def steady_time() -> Micros:
 
 
 def wall_time() -> Instant:
-    """Return the machine's wall clock."""
+    """Return the time of the machine's wall clock."""
     return time.time_ns() // 1000
 
 
@@ -133,7 +133,7 @@ class VirtualClock:
                 woken.set_result(None)
 
     def next_wake(self) -> Instant | None:
-        """Return the instant at which the first sleeper wakes."""
+        """Return the instant at which the next sleeper wakes; None without sleepers."""
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)
         return self._sleepers[0][0] if self._sleepers else None

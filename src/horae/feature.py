@@ -71,7 +71,7 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True)
 class Feature:
-    """An optional part of a server, such as alerts, and its objects."""
+    """A part of Horae outside the kernel, such as alerts, and the objects by which it joins the kernel."""
 
     name: str
     about: str  # description in one line

@@ -140,7 +140,7 @@ def bucket_of(circuit: Circuit, now: Instant) -> Instant:
 
 
 def gate_of(job: UUID, key: str) -> str:
-    """Name the gate at which executions wait for a circuit."""
+    """Return the name of the gate at which executions wait for a circuit."""
     return f"circuit:{job}:{key}"
 
 

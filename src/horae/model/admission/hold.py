@@ -116,7 +116,7 @@ def longest_hold(holds: Iterable[Hold], namespace: int, queue: int, now: Instant
 
 
 def next_change(holds: Iterable[Hold], now: Instant) -> Instant | None:
-    """Return when the next hold begins or ends."""
+    """Return the next instant after `now` at which a hold begins or ends, or None."""
     edges = [edge for hold in holds for edge in (hold.from_at, hold.until_at) if edge is not None]
     return min((edge for edge in edges if now < edge < NEVER), default=None)
 

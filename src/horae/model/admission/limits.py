@@ -41,7 +41,7 @@ class Limit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
         Field(RATE_TEXT, "How often they start.", example="10/1m"),
         Field(BURST, "How many may start at once after a pause.", name="burst"),
     ] = None
-    sequence: bool = False  # of a queue: one at a time, in order, also through retries
+    sequence: bool = False  # of a queue: executions run one at a time, in order, and a retry keeps its place
 
     @property
     def most(self) -> int:
@@ -74,7 +74,7 @@ def with_own(limits: tuple[KeyLimit, ...], concurrency: int | None, rate: Rate |
 
 
 def queue_limit(queue: int) -> str:
-    """Name a queue's limit."""
+    """Return the name of a queue's limit."""
     return f"queue:{queue}"
 
 

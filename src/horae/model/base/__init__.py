@@ -1,1 +1,1 @@
-"""Small values and helpers that every noun uses: ids, instants, durations, paths, pages."""
+"""Small values and helpers that the whole model uses: ids, instants, durations, paths, pages."""

@@ -28,9 +28,9 @@ REQUESTS: Mapping[AttemptTimeout, RequestKind] = {
 class Timeouts(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The timeouts of a job other than `timeout` and `within`."""
 
-    queue: Micros | None = None  # in the queue, each time that it enters
-    start: Micros | None = None  # held by a worker without starting
-    heartbeat: Micros | None = None  # between two heartbeats while it runs
+    queue: Micros | None = None  # time in the queue, counted anew each time that an execution enters it
+    start: Micros | None = None  # time for which a worker may hold an execution without starting it
+    heartbeat: Micros | None = None  # time between two heartbeats of a running execution
 
 
 class AttemptTimeouts(Struct, frozen=True, kw_only=True):

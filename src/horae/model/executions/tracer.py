@@ -60,7 +60,7 @@ class SpanSink(Protocol):
 
 
 class SubmitSpan(Struct, frozen=True):
-    """A traced request on its way to the store."""
+    """The open span of a request that is being stored."""
 
     context: TraceContext
     parent: str | None
@@ -100,5 +100,5 @@ class Tracer(Protocol):
         ...
 
     def within(self, extra: Extra, execution: UUID, attempt: int) -> str:
-        """Return the trace header that the steps of a workflow continue."""
+        """Return the trace header of a workflow's attempt, under which the spans of its steps are."""
         ...

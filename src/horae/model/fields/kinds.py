@@ -26,7 +26,7 @@ from horae.model.fields.values import (
     tags,
 )
 
-Given = Literal["once", "repeated", "pairs"]  # the form of a CLI option
+Given = Literal["once", "repeated", "pairs"]  # how often a CLI option may be given; pairs: repeated NAME=VALUE
 
 SpanText = Annotated[
     str | int | float,

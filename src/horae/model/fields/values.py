@@ -40,7 +40,7 @@ def refuse_unknown(given: Mapping[Any, Any], known: Iterable[str], what: str, pr
         raise BadInput(f"{what} has no field {shown!r}.", remedy, field=f"{prefix}{shown}")
 
 
-MOST_WITHIN = 400 * DAY  # of a deadline
+MOST_WITHIN = 400 * DAY  # the longest span from the due time of an execution to its deadline
 
 
 def an_object(value: Any, field: str, remedy: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from horae.model.base.instant import EARLIEST, LATEST
 
 PROTOCOL = 2  # a server accepts this version and the one before it
 FIRST_PROTOCOL = 1
-CHANNELS = 8  # how many exchanges of one session may be in flight
+CHANNELS = 8  # channels of a session; each has at most one unanswered exchange
 MAX_EXCHANGE = 512 * 1024  # bytes of slices or outcomes in one exchange; more are left to the next exchange
 MOST_CHILDREN = 10_000  # submissions in one call
 MAX_INLINE_RESULT = 64 * 1024  # bytes; a larger result is stored as a blob
@@ -238,7 +238,10 @@ class Range(Wire, frozen=True, kw_only=True):
 
 
 class Answer(Wire, frozen=True, kw_only=True):
-    """The answer to an exchange: new grants, and requests to the worker. Each grant is recorded with (channel, n)."""
+    """The answer to an exchange: new grants, and requests to the worker.
+
+    The server records each grant with the `channel` and `n` of the exchange.
+    """
 
     slices: list[Grant] = []
     jobs: dict[str, Raw] = {}  # "jobId:version" -> the definition of each granted slice's job

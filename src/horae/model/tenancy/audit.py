@@ -18,7 +18,7 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     actor_name: str
     address: str  # network address of the client
     action: str  # a route's name: "jobs.edit"
-    target: str  # the thing by its name: "jobs/etl"
+    target: str  # the changed object by its name: "jobs/etl"
     outcome: Outcome
     detail: str  # JSON
     begun: int | None = None  # number of the earlier entry that recorded the begin of the same action

@@ -163,12 +163,12 @@ def with_defaults(body: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[
     for name, value in defaults.items():
         if name == "tags":
             given["tags"] = _tags(value) | _tags(given.get("tags"))
-        elif body.get(name) is None and _says(body, name):
+        elif body.get(name) is None and _default_applies(body, name):
             given[name] = value
     return given
 
 
-def _says(given: Mapping[str, Any], name: str) -> bool:
+def _default_applies(given: Mapping[str, Any], name: str) -> bool:
     """Return whether a default applies to this job."""
     if any(given.get(other) is not None for other in _INSTEAD.get(name, ())):
         return False

@@ -9,7 +9,7 @@ from horae import worker
 from horae.env import Micros
 from horae.model.definitions.function_signature import BadParams
 from horae.model.executions.job_exceptions import Cancelled, GiveUp, Retry, Suspended, micros_of, waits_in_group
-from horae.model.executions.output.artifact import MAX_BROUGHT
+from horae.model.executions.output.artifact import MAX_RESULT_FILE
 from horae.model.fleet.protocol import MAX_INLINE_RESULT, ReportedFailure, ReportedKind
 from horae.worker.code.retry_after import status_and_delay
 from horae.worker.holding import CANCELLED, RELEASED, ItemOutcome
@@ -134,9 +134,9 @@ def checked_result(result: bytes) -> bytes | ItemOutcome:
     """
     if len(result) <= MAX_INLINE_RESULT:
         return result
-    if len(result) <= MAX_BROUGHT:
+    if len(result) <= MAX_RESULT_FILE:
         return ItemOutcome(outcome="success", result=result)
-    message = f"the result has {len(result)} bytes and {MAX_BROUGHT} are allowed; store it and return a reference"
+    message = f"the result has {len(result)} bytes and {MAX_RESULT_FILE} are allowed; store it and return a reference"
     return failed("ResultTooLarge", message, permanent=True)
 
 

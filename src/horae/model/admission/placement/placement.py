@@ -91,10 +91,10 @@ AFFINITY = Object(Affinity, _AFFINE, short=((str, "key"),), main="key")
 class Requirements(Struct, frozen=True, kw_only=True):
     """The requirements of a lane on a worker, decoded from its needs."""
 
-    must: frozenset[str]  # required capabilities, among them preferred labels: only other lanes do without them
+    must: frozenset[str]  # required capabilities, with the labels of `prefers`, as long as an execution is in this lane
     cost: Cost = PLAIN
     prefers: tuple[Preference, ...] = ()  # in the order in which they expire
-    affinity: Micros | None = None  # patience; the worker of the key must be found before any worker may take these
+    affinity: Micros | None = None  # patience of an affinity without its worker yet; no worker may take executions now
     spread: bool = False
 
     @property

@@ -36,7 +36,7 @@ def show_preview(
 def show_coming(
     when: NamedTrigger, after: Instant, count: int, by: Callable[[Rules], Calendar] | None = None
 ) -> PreviewView:
-    """Return the first fires of a parsed trigger; an interval counts from its own anchor."""
+    """Return the first fires of a parsed trigger; the fires of an interval are counted from its anchor, not `after`."""
     if not isinstance(when.trigger, Timed):
         remedy = f"Give {either([kind.field for kind in KINDS.values() if kind.is_timed])}."
         kind = kind_of(render_when(when)).name

@@ -37,7 +37,7 @@ class Definition(Struct, frozen=True, kw_only=True):
     whens: tuple[NamedTrigger, ...] = ()  # its triggers; that of `schedule` is first
     dependencies: tuple[str, ...] = ()
     conditions: dict[str, Condition] = {}  # conditions of dependencies, except `success`
-    derived: tuple[UUID, int] | None = None  # the template and its version, when it was just rendered from one
+    derived: tuple[UUID, int] | None = None  # the template, and its version, from which it was rendered just now
 
 
 def parse_definition(body: Any, *, namespace_name: str, created_at: Instant) -> Definition:

@@ -13,7 +13,7 @@ from horae.errors import BadInput
 
 RESULT = ":result"  # the artifact of a result that is too large for the store; no other name begins with a colon
 REFERENCE = b'{"$artifact":'  # prefix of the JSON that refers to such a result
-MAX_BROUGHT = 64 * 1024 * 1024  # bytes of such a result
+MAX_RESULT_FILE = 64 * 1024 * 1024  # bytes of a result that is stored as an artifact
 MOST_NAME = 255  # bytes
 MOST_ARTIFACTS = 1000  # of one execution
 DEFAULT_TYPE = "application/octet-stream"
