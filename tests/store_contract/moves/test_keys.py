@@ -3,10 +3,10 @@
 from msgspec.structs import replace
 
 from horae.env import SECOND
-from horae.model.tenancy.keys import KeyGrant, StoredKey
+from horae.model.tenancy.keys import KeyRights, StoredKey
 from horae.store.tenancy import keys
 
-GRANT = KeyGrant(namespace=1, role="operator", permissions=("sensitive",), queues=("etl",), jobs=("etl-*", "x"))
+GRANT = KeyRights(namespace=1, role="operator", permissions=("sensitive",), queues=("etl",), jobs=("etl-*", "x"))
 
 
 def key(world, id: str, **more) -> StoredKey:
@@ -65,8 +65,8 @@ async def test_a_key_from_a_sign_in_link_has_the_rights_of_its_creator_and_ends_
 
 async def test_only_an_administrator_key_of_the_installation_replaces_the_first_key(world):
     write = world.store.write
-    tenant = replace(key(world, "aaaa"), grant=KeyGrant(namespace=2, role="admin"))
-    root = replace(key(world, "bbbb"), grant=KeyGrant(namespace=1, role="admin", permissions=("installation",)))
+    tenant = replace(key(world, "aaaa"), grant=KeyRights(namespace=2, role="admin"))
+    root = replace(key(world, "bbbb"), grant=KeyRights(namespace=1, role="admin", permissions=("installation",)))
     await write(lambda: keys.add(tenant))
     assert await write(lambda: keys.add_first_admin(root))
     assert not await write(lambda: keys.add_first_admin(replace(root, id="cccc")))

@@ -12,7 +12,7 @@ from horae.engine.tenancy.keys import NewKey
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, Unauthorized
 from horae.model.base.duration import DAY
-from horae.model.tenancy.keys import KeyGrant
+from horae.model.tenancy.keys import KeyRights
 from horae.model.tenancy.principal import Principal
 from horae.store.contract import Store
 from horae.store.tenancy import enrolments
@@ -41,7 +41,7 @@ class Enrolments:
         if not 0 < span <= LONGEST:
             raise BadInput("An enrolment lasts up to 30 days.", "Give a shorter expiresIn.", field="expiresIn")
         text, now = new_enrolment_token(), self._env.now()
-        grant = KeyGrant(
+        grant = KeyRights(
             namespace=principal.namespace, role="worker", queues=tuple(queues), made_by=principal.key or None
         )
         await self._store.write(lambda: enrolments.add_enrolment(digest_of(text), grant, now + span, now))

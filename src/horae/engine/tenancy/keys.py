@@ -17,7 +17,7 @@ from horae.errors import BadInput, Busy, Conflict, Forbidden, NotFound, Unauthor
 from horae.model.admission.rate import parse_rate
 from horae.model.base.control_characters import refuse_controls
 from horae.model.base.duration import DAY
-from horae.model.tenancy.keys import KeyGrant, StoredKey
+from horae.model.tenancy.keys import KeyRights, StoredKey
 from horae.model.tenancy.principal import (
     DEFAULT_NAMESPACE,
     LOCAL,
@@ -45,7 +45,7 @@ LEAST_PRESET = 32  # characters: a preset key must be as hard to guess as a gene
 
 Credential = tuple[Literal["key", "cookie"], bytes]  # kind and hash; the kind keeps a cookie from passing as a key
 
-INSTALLATION_ADMIN = KeyGrant(namespace=DEFAULT_NAMESPACE, role="admin", permissions=("installation",))
+INSTALLATION_ADMIN = KeyRights(namespace=DEFAULT_NAMESPACE, role="admin", permissions=("installation",))
 
 
 class NewKey(Struct, frozen=True):
@@ -148,7 +148,7 @@ class ApiKeys:
     ) -> NewKey:
         """Create a key on behalf of a principal. Raises BadInput, and Forbidden for rights that the principal lacks."""
         check_grant(by, namespace, role, permissions, queues, jobs)
-        grant = KeyGrant(
+        grant = KeyRights(
             namespace=namespace, role=role, permissions=tuple(sorted(set(permissions))), queues=tuple(queues),
             jobs=tuple(jobs), made_by=by.key or None,
         )  # fmt: skip
@@ -160,7 +160,7 @@ class ApiKeys:
         await self._store.write(lambda: keys.add(new.stored))
         return new
 
-    def _make(self, name: str, grant: KeyGrant, expires_at: Instant | None, rate: str | None = None) -> NewKey:
+    def _make(self, name: str, grant: KeyRights, expires_at: Instant | None, rate: str | None = None) -> NewKey:
         refuse_controls(name, "name")
         key_id, text = new_key_text()
         stored = StoredKey(
@@ -317,7 +317,7 @@ class ApiKeys:
         maker = await self._store.read(lambda: keys.by_id(principal.key)) if principal.csrf else None
         code, now = new_code(), self._env.now()
         until = now + CODE_LIFE
-        grant = KeyGrant(
+        grant = KeyRights(
             namespace=principal.namespace, role=principal.role, queues=principal.queues, jobs=principal.jobs,
             made_by=(maker and maker.grant.made_by) or principal.key or None,
             permissions=tuple(sorted(principal.permissions - _beyond(principal.namespace))),

@@ -46,7 +46,7 @@ class LaneState(Struct, frozen=True, kw_only=True):
     share: str | None = None  # of a fair queue; None: the queue is not fair
     amount: int = UNKNOWN  # number of its executions
     virtual: float = 0.0  # virtual time of its share
-    served: int = 0  # grows with every time a share is served; the number of the last time for this share
+    served: int = 0  # number of the last grant to its share; a later grant has a larger number
     price: float = 0.0  # virtual time that one execution adds
     expected: float = 50_000.0  # expected duration of an execution, in microseconds
     owed: int = 0  # slots reserved for its share and not in use

@@ -48,9 +48,9 @@ READS_AS_RUNNING: frozenset[str] = frozenset({"children", "sleep", "signal"})
 
 
 class Rerun(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The execution `of` which a workflow is a rerun, and the step from which it runs again."""
+    """The origin of a rerun: an earlier execution of a workflow, and the step from which the workflow runs again."""
 
-    of: UUID
+    of: UUID  # the earlier execution
     since: str = ""  # a step, or `failed`; empty: from the beginning
     latest: bool = False  # with the current definitions instead of the original ones
     version: int = 0  # version of the workflow that it runs; 0: the version of its execution

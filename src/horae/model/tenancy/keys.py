@@ -5,8 +5,8 @@ from msgspec import Struct
 from horae.env import Instant
 
 
-class KeyGrant(Struct, frozen=True, kw_only=True):
-    """The rights of a key, a sign-in code or an enrolment."""
+class KeyRights(Struct, frozen=True, kw_only=True):
+    """The rights of a key, or of a sign-in code or an enrolment that creates a key."""
 
     namespace: int
     role: str
@@ -23,7 +23,7 @@ class StoredKey(Struct, frozen=True, kw_only=True):
     id: str
     hash: bytes
     name: str
-    grant: KeyGrant
+    grant: KeyRights
     created_at: Instant
     expires_at: Instant | None = None
     last_used_at: Instant | None = None

@@ -1,7 +1,7 @@
 """Enrolments: single-use tokens that a worker exchanges for an API key."""
 
 from horae.env import Instant
-from horae.model.tenancy.keys import KeyGrant, StoredKey
+from horae.model.tenancy.keys import KeyRights, StoredKey
 from horae.store.script import Fetch, Script, Statement
 from horae.store.tenancy.keys import add, grant_of, row_of
 
@@ -19,7 +19,7 @@ USE = Statement(
 )
 
 
-def add_enrolment(digest: bytes, grant: KeyGrant, until: Instant, now: Instant) -> Script[None]:
+def add_enrolment(digest: bytes, grant: KeyRights, until: Instant, now: Instant) -> Script[None]:
     """Write the hash of a token with the rights that it grants, and delete expired tokens."""
     yield Fetch(OLD, (now,))
     yield Fetch(ADD, (digest, *row_of(grant), until))

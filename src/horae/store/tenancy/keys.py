@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.executions.submission import Idempotency
-from horae.model.tenancy.keys import KeyGrant, StoredKey
+from horae.model.tenancy.keys import KeyRights, StoredKey
 from horae.store.script import Again, Fetch, Lock, Row, Script, Statement
 
 _KEY = (
@@ -161,16 +161,16 @@ def _stored(row: Row) -> StoredKey:
     )  # fmt: skip
 
 
-def grant_of(row: Row) -> KeyGrant:
+def grant_of(row: Row) -> KeyRights:
     """Build the grant of a key, code or token from its columns."""
     permissions, queues, jobs = (_LIST.decode(text) for text in row[2:5])
-    return KeyGrant(
+    return KeyRights(
         namespace=row[0], role=row[1], permissions=permissions, queues=queues, jobs=jobs, made_by=row[5],
         namespace_name=row[6] or "",
     )  # fmt: skip
 
 
-def row_of(grant: KeyGrant) -> Row:
+def row_of(grant: KeyRights) -> Row:
     """Return the columns of a grant; the name of the namespace is not stored."""
     lists = (msgspec.json.encode(each).decode() for each in (grant.permissions, grant.queues, grant.jobs))
     return (grant.namespace, grant.role, *lists, grant.made_by)
@@ -211,7 +211,7 @@ def record_use(key_id: str, now: Instant, unless_since: Instant) -> Script[None]
     yield Fetch(USED, (key_id, now, unless_since))
 
 
-def add_code(digest: bytes, grant: KeyGrant, until: Instant, now: Instant) -> Script[None]:
+def add_code(digest: bytes, grant: KeyRights, until: Instant, now: Instant) -> Script[None]:
     """Write the hash of a sign-in code with the rights that it grants, and delete expired codes."""
     yield Fetch(OLD_CODES, (now,))
     yield Fetch(ADD_CODE, (digest, *row_of(grant), until))
