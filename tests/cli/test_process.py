@@ -220,8 +220,8 @@ FLOW = APP + "@app.workflow\ndef flow(url='http://x'):\n"
         ("flow_typo", APP + "\n@app.workflow(on_eror='x')\ndef f(): ...", r".*'on_error'\? \(.*flow_typo.py, line 5\)"),
         ("twice", APP + "\n@app.job('a b')\ndef f(): ...", r".*cannot be the name.*\(.*twice.py, line 5\)"),
         ("step_typo", FLOW + "    step.http('http://x', retrys=3)", r".*step.http.*'retries'\? \(.*, line 6\)"),
-        ("looping", FLOW + "    for part in url: pass", r".*say job.map.*\(.*looping.py, line 6\)"),
-        ("within", FLOW + "    'a' in url", r".*say .contains.*\(.*within.py, line 6\)"),
+        ("looping", FLOW + "    for part in url: pass", r".*write job.map.*\(.*looping.py, line 6\)"),
+        ("within", FLOW + "    'a' in url", r".*write .contains.*\(.*within.py, line 6\)"),
         ("attribute", FLOW + "    url.host", r".*write \[\"host\"\].*\(.*attribute.py, line 6\)"),
         (
             "one_need",

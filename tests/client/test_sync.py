@@ -115,7 +115,7 @@ async def test_streams_of_an_embedded_server_reach_other_threads():
 
 
 def test_wrong_params_are_refused_at_once():
-    with pytest.raises(TypeError, match="named has no use for 'tto'; its params are to"):
+    with pytest.raises(TypeError, match="named does not accept 'tto' here; its params are to"):
         App().job(named).submit(tto="a")
 
 

@@ -215,7 +215,7 @@ def test_mistakes_are_reported_at_their_place():
     def good():
         transform(1)
 
-    with pytest.raises(TypeError, match="asks for 'mistake'"):
+    with pytest.raises(TypeError, match="has an unknown parameter 'mistake'"):
         good.on_failure(lambda mistake: None)
 
 

@@ -47,20 +47,21 @@ _MOST_DESCRIPTION = 4096
 
 
 def cron(expression: str, tz: str | None = None, **rules: Unpack[CronOptions]) -> dict[str, Any]:
-    """Fire at the times of a cron expression, in a time zone (UTC by default).
+    """Return a trigger that fires at the times of a cron expression, in a time zone (UTC by default).
 
-    The rules are those of REST with Python names, here and in `every` and `once`: `start_at`, `max_fires`, `name`...
+    Pass it as `schedule` or in `triggers`. `rules` are the options of a trigger in the REST API by their Python names,
+    such as `start_at`, `max_fires` and `name`, here and in `every` and `once`.
     """
     return _trigger(cron=expression, timezone=tz, **rules)
 
 
 def every(span: Span, **rules: Unpack[IntervalOptions]) -> dict[str, Any]:
-    """Fire repeatedly at an interval."""
+    """Return a trigger that fires repeatedly, at an interval such as "5m"."""
     return _trigger(every=span, **rules)
 
 
 def once(at: datetime | str, **rules: Unpack[TriggerRules]) -> dict[str, Any]:
-    """Fire once, at an instant."""
+    """Return a trigger that fires once, at an instant."""
     return _trigger(at=at, **rules)
 
 
@@ -72,7 +73,8 @@ def _trigger(**parts: Any) -> dict[str, Any]:
 class AppJob(Submittable[Callable[P, R]], Generic[P, R]):
     """A function that is a job.
 
-    Calling it runs it here and now; `submit` and `sync.submit` let a worker run it.
+    A call runs the function here and now; `submit` and `sync.submit` let a worker run it. In a function under
+    `@app.workflow`, a call adds a step instead.
     """
 
     def __init__(self, app: "App", function: Callable[P, R], name: str, document: dict[str, Any], retry: Any) -> None:
@@ -87,7 +89,7 @@ class AppJob(Submittable[Callable[P, R]], Generic[P, R]):
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
-    # A workflow calls it without the context; the returned value represents the result.
+    # In a workflow, it is called without the context, and the returned value stands for the result.
     @overload
     def __call__(
         self: "Submittable[Callable[Concatenate[Context, Q], Coroutine[Any, Any, Any]]]",
@@ -104,11 +106,17 @@ class AppJob(Submittable[Callable[P, R]], Generic[P, R]):
         return self.step()(*args, **kwargs)
 
     def step(self, **options: Unpack[StepOptions]) -> StepCall:
-        """Return a call as a step of a workflow, with options of the step: `when`, `retries`, `undo`, `name`..."""
+        """Set options of a step of a workflow, such as `when`, `retries`, `undo` and `name`.
+
+        Return a callable that adds the step, as in `job.step(retries=2)(params)`.
+        """
         return StepCall(self, options)
 
     def map(self, items: Any, *args: Any, **named: Any) -> StepNode:
-        """In a workflow, add a step with one execution per item, with `concurrency` and `tolerate`."""
+        """In a workflow, add a step that runs one execution for each item; other arguments are the same for all items.
+
+        `concurrency` bounds the executions that run at once; `tolerate` is how many of them, or what share, may fail.
+        """
         return self.step().map(items, *args, **named)
 
     def __repr__(self) -> str:
@@ -130,9 +138,12 @@ class App:
 
     @property
     def client(self) -> "Client":
-        """The client for submissions: of HORAE_URL, or of the server on this machine. May be set."""
+        """The client for submissions. By default it calls HORAE_URL, or else the server on this machine.
+
+        Assign another client to use it instead.
+        """
         if self._client is None:
-            with FORK_LOCK:  # of many threads that start at once, only one creates the client
+            with FORK_LOCK:  # if several threads come here at once, only one creates the client
                 from horae.client.client import Client
 
                 self._client = self._client or Client()
@@ -161,9 +172,10 @@ class App:
 
         The job's name defaults to the function's name, its description to the docstring.
 
-        A sync function with a timeout runs in a separate process unless `isolation` says "thread"; one with
-        `process_limits` always does. `retry` is a policy, a list of delays, or a function of (failures, error) that the
-        worker calls after every failure.
+        A sync function with a timeout runs in a separate process unless `isolation` is "thread"; a function with
+        `process_limits` always does. `retry` is a mapping with a retry policy, a list of delays, or a function of
+        (failures, error). The worker calls this function after every failure; it returns the time to wait, False to
+        give up, or None for the delay of the default policy.
         """
         if callable(name):
             return self.job()(name)
@@ -191,9 +203,11 @@ class App:
     ) -> Callable[[Callable[..., Any]], AppWorkflow]: ...
 
     def workflow(self, name: str | Callable[..., Any] | None = None, **options: Any) -> Any:
-        """Register a function that calls jobs as a workflow of these calls, as `@app.workflow` or `@app.workflow(...)`.
+        """Register a function as a workflow, as `@app.workflow` or `@app.workflow(...)`.
 
-        Options are those of a job that apply to a workflow (`schedule`, `timeout`, `queue`, `tags`...), and `on_error`.
+        The jobs that the function calls become the steps of the workflow. Options are those of a job that apply to a
+        workflow (`schedule`, `timeout`, `queue`, `tags`...), and `on_error`, the policy for the other steps when a step
+        fails.
         """
         if callable(name):
             return self.workflow()(name)

@@ -14,7 +14,7 @@ from horae.client.views import SubmittedItem
 from horae.errors import TooLarge
 
 MOST_ITEMS = 1000
-MOST_BYTES = 7 * 1024 * 1024  # the server accepts 8 MiB; the rest is for the envelope
+MOST_BYTES = 7 * 1024 * 1024  # of a request body; the server accepts 8 MiB
 IN_FLIGHT = 4
 
 
@@ -28,13 +28,16 @@ _ANSWERS = msgspec.json.Decoder(_Answer)
 async def submit_many(
     caller: Caller, envelope: dict[str, Any], params: Iterable[Any], *, atomic: bool
 ) -> list[SubmittedItem]:
-    """Submit an execution for each of `params` with shared options; return the results in order."""
+    """Submit an execution for each item of `params`; return the results in the same order.
+
+    `envelope` has the job and the shared options.
+    """
     bodies = one_body(envelope, params) if atomic else chunks(envelope, params)
     return [item async for answer in _in_order(caller, bodies) for item in answer]
 
 
 def chunks(envelope: dict[str, Any], params: Iterable[Any]) -> Iterator[bytes]:
-    """Yield request bodies below the size limit; the server refuses a single item that is too large."""
+    """Yield request bodies below the size limit. A single item above it gets its own body, which the server refuses."""
     left = iter(params)
     while batch := list(islice(left, MOST_ITEMS)):
         yield from _bounded(envelope, batch)
@@ -45,7 +48,7 @@ def one_body(envelope: dict[str, Any], params: Iterable[Any]) -> Iterator[bytes]
     body = _body({**envelope, "atomic": True}, list(params))
     if len(body) > MOST_BYTES:
         raise TooLarge(
-            f"{len(body):,} bytes do not fit into one request, and all or nothing needs one.",
+            f"{len(body):,} bytes do not fit into one request, but an atomic submission must be one request.",
             "Submit fewer or smaller items at a time, or without atomic.",
         )
     yield body

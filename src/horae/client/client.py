@@ -55,7 +55,7 @@ class Client:
 
     Without arguments it connects to HORAE_URL or http://127.0.0.1:8420, with the key of HORAE_KEY or, for a server on
     this machine, the key in admin.key of the data folder. With a key for several namespaces, `namespace` or
-    HORAE_NAMESPACE selects one.
+    HORAE_NAMESPACE selects one. `patience` sets how long an unanswered request is repeated.
     """
 
     jobs: JobsResource
@@ -112,11 +112,11 @@ class Client:
         return self._sync
 
     async def submit(self, job: str, params: Any = None, **options: Unpack[SubmitOptions]) -> ExecutionInfo:
-        """Submit one execution of a job, by name or id. It is on disk when this returns.
+        """Submit one execution of a job, which is given by name or id. The execution is on disk when this returns.
 
-        `key` makes it unique: while the key is taken, the answer is the existing execution, marked `deduplicated`.
-        Queues with the deadline policy order executions by `deadline`, or by `within`, a span. See `jobs.trigger` for
-        the last three options.
+        With `key`, the execution is unique: while the key is taken, this returns the existing execution, marked
+        `deduplicated`. Queues with the deadline policy order executions by `deadline`, or by `within`, the deadline as
+        a span after the execution is due. See `jobs.trigger` for `interval`, `propagate` and `wait_for_dependencies`.
         """
         body = {"job": job, **described(options, OF_ONE, "submit(...)")}
         body |= {} if params is None else {"params": msgspec.Raw(encode(params))}
@@ -125,9 +125,10 @@ class Client:
     async def submit_many(
         self, job: str, params: Iterable[Any], *, atomic: bool = False, **options: Unpack[BulkOptions]
     ) -> list[SubmittedItem]:
-        """Submit an execution for each of `params`, in order, up to a thousand per request.
+        """Submit an execution for each item of `params`, up to a thousand per request; return the results in order.
 
-        Refused items have an `error` and do not affect the others; `atomic` accepts all or none, in one request.
+        The result of a refused item has an `error`; the other items are submitted in spite of it. With `atomic`, all
+        items are accepted or none, in one request.
         """
         envelope = {"job": job, **described(options, OF_MANY, "submit_many(...)")}
         return await submit_many(self._caller, envelope, params, atomic=atomic)
@@ -140,9 +141,10 @@ class Client:
         calendars: Iterable[Mapping[str, Any]] = (),
         dry_run: bool = False,
     ) -> list[AppliedDocument]:
-        """Create or change all these objects to match the documents, in the API's form, or change nothing.
+        """Create or change jobs, templates and calendars to match these documents. If one is refused, change nothing.
 
-        Their order does not matter. With `dry_run`, only report the changes.
+        The documents have the form of the REST API; their order does not matter. With `dry_run`, only report the
+        changes.
         """
         body = {"calendars": list(calendars), "templates": list(templates), "jobs": list(jobs)}
         path = path_of("apply") + ("?dryRun=true" if dry_run else "")
@@ -153,9 +155,10 @@ class Client:
     ) -> AsyncIterator[StreamEvent]:
         """Yield events as they happen, until the connection ends.
 
-        The events are about all objects, about topics (executions, jobs, workers, holds), or about one execution with
-        its log. They are hints: read the objects to find out what was missed. With `every`, state changes are counted:
-        each interval, one event `changes` has the number of changes to each state.
+        The events concern all objects, or the given topics (executions, jobs, workers, holds), or one execution with
+        its log. Events are hints, and some may be missed: read the objects to get their present state. With `every`, a
+        span, changes of state are only counted: after each span, one event `changes` has the number of changes to each
+        state.
         """
         query = {"topics": ",".join(topics) or None, "execution": execution, "every": span(every)}
         async with self._caller.open(path_of("stream"), query, "text/event-stream") as opened:
@@ -166,7 +169,8 @@ class Client:
     async def overview(self, since: datetime | str | None = None, until: datetime | str | None = None) -> OverviewInfo:
         """Read the overview of a namespace.
 
-        It has waiting and running work now, and the results of the last hour or of another window.
+        It has the work that waits and runs now, and the results of the last hour, or of the window from `since` to
+        `until`.
         """
         return OverviewInfo.of(await self._caller.get(path_of("overview"), window(since, until)))
 

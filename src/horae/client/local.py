@@ -47,7 +47,7 @@ def read_key(path: Path) -> str:
 
 
 def chosen_namespace(namespace: str | None = None) -> str:
-    """Return the namespace to select with a key for several namespaces; empty for the key's own."""
+    """Return the namespace to select if the key is for several; empty for the key's own namespace."""
     return load().settings.namespace if namespace is None else namespace
 
 

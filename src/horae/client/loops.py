@@ -15,18 +15,18 @@ from msgspec import Struct
 T = TypeVar("T")
 Loop = asyncio.AbstractEventLoop
 
-# The loops with a thread that is blocked by a call which the current task serves.
+# Event loops whose threads are blocked until the current task has served their synchronous call.
 BLOCKED: ContextVar[tuple[Loop, ...]] = ContextVar("horae_blocked", default=())
 
-# Held while modules are loaded and threads started. A fork waits for it: otherwise a child could inherit the lock of a
-# module that another thread of its parent was loading, and wait for it for ever.
+# Held while modules are loaded and threads started. A fork waits for it: otherwise the child could inherit the import
+# lock of a module that another thread of the parent was loading, and wait for it for ever.
 FORK_LOCK = threading.RLock()
 os.register_at_fork(before=FORK_LOCK.acquire, after_in_parent=FORK_LOCK.release, after_in_child=FORK_LOCK.release)
 
-# Functions called when Python exits, after all functions that the program registered with atexit after importing horae:
-# those may still submit.
+# Functions that are called when Python exits. Functions that the program registered with atexit after importing horae
+# are called before them, because they may still submit.
 EXIT_HOOKS: list[Callable[[], None]] = []
-CLOSING: set["asyncio.Task[None]"] = set()  # a loop itself holds only weak references to its tasks
+CLOSING: set["asyncio.Task[None]"] = set()  # tasks that close values; a loop has only weak references to its tasks
 INHERITED: list[object] = []  # kept for ever: sockets and selectors of the parent process of a fork
 
 
@@ -46,7 +46,7 @@ class PerLoop(Generic[T]):
     def __init__(self, close: Callable[[T], Awaitable[None]]) -> None:
         self._close = close
         self._held: dict[tuple[int, Loop], _Held[T]] = {}
-        # The finalizer references the values, so none becomes garbage earlier.
+        # The finalizer refers to the values, so that none becomes garbage before this object.
         weakref.finalize(self, _let_go, self._held).atexit = False
 
     async def here(self, make: Callable[[], T]) -> T:
@@ -82,7 +82,7 @@ async def _keep(
         yield value
     finally:
         held.pop(key, None)
-        if os.getpid() == key[0]:  # the parent of a forked process still uses these sockets
+        if os.getpid() == key[0]:  # in a forked child, the sockets are still used by the parent
             await close(value)
 
 
@@ -113,7 +113,7 @@ def _end() -> None:
 
 
 def needed_loop() -> Loop:
-    """Return the running event loop of this thread, or raise an error with the alternative."""
+    """Return the running event loop of this thread. Without one, raise an error that describes the alternative."""
     loop = running_loop()
     if loop is None:
         raise RuntimeError(

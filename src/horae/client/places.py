@@ -1,4 +1,4 @@
-"""Places in the user's code: the nearest frame outside Horae."""
+"""Finds lines of the user's code, in the call stack or in a traceback."""
 
 import importlib
 import sys

@@ -62,16 +62,17 @@ def with_all_places(error: HoraeError, places: list[str]) -> HoraeError:
 
 
 _CHANGED_NOTHING = "You can repeat the request: it changes nothing."
-_MAY_BE_DONE = "The server may have done it: check before you repeat the request."
+_MAY_BE_DONE = "The server may have processed the request: check this before you repeat it."
 _NOBODY = "Start one with `horae up`, or name the right one with HORAE_URL."
 _UNTRUSTED = (
-    "The server's certificate is not signed by a trusted authority, or not for this name. Give the file of the"
-    " authority that did with HORAE_CA, and the server as its certificate does."
+    "The server's certificate is not signed by a trusted authority, or is for another name. Give the file of the"
+    " authority that signed it by HORAE_CA, and name the server as its certificate does."
 )
+_NO_TLS = "The server does not use TLS at this address. Write its URL as http://..."
 _TLS = (
     ("CERTIFICATE_VERIFY_FAILED", _UNTRUSTED),
-    ("WRONG_VERSION_NUMBER", "No TLS is spoken there. Name the server as http://..."),
-    ("RECORD_LAYER_FAILURE", "No TLS is spoken there. Name the server as http://..."),
+    ("WRONG_VERSION_NUMBER", _NO_TLS),
+    ("RECORD_LAYER_FAILURE", _NO_TLS),
 )
 
 
@@ -84,7 +85,7 @@ def _document(reply: ApiResponse) -> dict[str, Any]:
 
 
 def _by_slug() -> dict[str, type[HoraeError]]:
-    return {kind.slug: kind for kind in reversed(list(_kinds(HoraeError)))}  # of equal slugs the most general class
+    return {kind.slug: kind for kind in reversed(list(_kinds(HoraeError)))}  # for equal slugs: the most general class
 
 
 def _kinds(root: type[HoraeError]) -> Iterator[type[HoraeError]]:

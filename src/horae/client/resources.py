@@ -29,7 +29,7 @@ class DeadLettersResource(Resource):
     ) -> BulkResult:  # fmt: skip
         """Run dead letters again as new executions, by id or by filter.
 
-        `params` replace those of the dead letters; None removes one.
+        `params` override single params of the dead letters; None removes a param.
         """
         body = _which(ids, filters, limit, cursor)
         if params is not None:
@@ -201,7 +201,10 @@ class AuditResource(Resource):
     """Checks of a live store, and the audit log."""
 
     async def executions(self, *, repair: bool = False) -> ApiDocument:
-        """Check that each execution is stored in one place and has an owner; with `repair`, queue the others again."""
+        """Check that each execution is stored in exactly one place and has an owner.
+
+        With `repair`, queue executions without an owner again.
+        """
         path = path_of("audit", "executions")
         timeout = 600.0
         return ApiDocument.of(await (self._caller.post(path, timeout=timeout) if repair else self._caller.get(path)))

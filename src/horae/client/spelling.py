@@ -1,4 +1,4 @@
-"""Python values in the form of job definitions: spans, retry policies, exceptions."""
+"""Conversion of Python values, such as spans, retry policies and exceptions, to the form of job definitions."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
@@ -21,7 +21,7 @@ def camel(name: str) -> str:
 
 
 def refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> None:
-    """Raise a TypeError for an unknown option, with the most similar known option."""
+    """Raise a TypeError for an unknown option that names the most similar known options."""
     names = tuple(dict.fromkeys(known))
     for name in given:
         if name not in names:
@@ -39,7 +39,7 @@ class OptionTypeError(TypeError):
 
 
 def named(subject: str, spell: Callable[[Any], T], value: Any) -> T:
-    """Convert a value; an error begins with the option or call that the value was given to."""
+    """Convert a value by `spell`. The message of an error begins with `subject`: the option or call for the value."""
     try:
         return spell(value)
     except OptionTypeError as error:
@@ -79,7 +79,7 @@ def snake(name: str) -> str:
 
 
 def span_value(span: Span | None) -> str | float | None:
-    """Return a span as a JSON value; refuse an invalid one at the place of the mistake."""
+    """Return a span as a JSON value. Raises for an invalid span, so that the traceback shows the user's mistake."""
     if span is None:
         return None
     micros = micros_of(span)
@@ -101,9 +101,9 @@ def process_limits(limits: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def policy(retry: Any, wanted: str = "a list of delays or a mapping") -> Any:
-    """Return a retry policy in the form of definitions.
+    """Return a retry policy in the form of definitions: a list of delays, or an object.
 
-    It is a list of delays, or an object with rules, which may be exception classes.
+    The rules of the object may be given as exception classes.
     """
     if retry is None:
         return None
@@ -122,7 +122,7 @@ def _part(name: str, value: Any) -> Any:
 
 
 def rule(named: str | type[BaseException]) -> str:
-    """Return a rule about failures; an exception class becomes its name, with its module unless it is built in."""
+    """Return a retry rule as a text. For an exception class this is its name, with its module unless it is built in."""
     if isinstance(named, str):
         return named
     if not isinstance(named, type):

@@ -1,4 +1,4 @@
-"""Options of a submission beside its job and params, in the API's form."""
+"""The options of a submission, which is everything except its job and params, in the API's form."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from horae.model.fleet.submit import SUBMISSION
 
 OF_ONE = {row.keyword: row for row in SUBMISSION.rows if row.field.sdk}
 OF_MANY = {name: row for name, row in OF_ONE.items() if row.field.shared}
-OF_CALLS = tuple(name for name, row in OF_ONE.items() if row.field.called)  # may stand beside params in a call
+OF_CALLS = tuple(name for name, row in OF_ONE.items() if row.field.called)  # accepted by `job.submit(...)`
 
 
 def described(options: Mapping[str, Any], known: Mapping[str, Row], call: str) -> dict[str, Any]:

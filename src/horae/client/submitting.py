@@ -36,7 +36,7 @@ class NotSubmitted(RuntimeWarning):
 
 
 class PendingSubmission(Coroutine[Any, Any, T]):
-    """A submission that starts when it is awaited. If it is dropped before, it warns with the line that created it."""
+    """A submission that starts when it is awaited. If it never is, a warning names the line that created it."""
 
     def __init__(self, call: str, work: Coroutine[Any, Any, T]) -> None:
         self._call, self._work, self._place, self._begun = call, work, caller(), False
@@ -84,7 +84,7 @@ class PendingSubmission(Coroutine[Any, Any, T]):
 
 
 class SubmitMethod(Generic[F_co, A_co]):
-    """The typed method `submit`: with the function's own params, or with any params beside an option."""
+    """The method `submit`. Without options, type checkers check the params; with an option, they accept any params."""
 
     @overload
     def submit(
@@ -116,10 +116,10 @@ class SubmitMethod(Generic[F_co, A_co]):
     def submit(self, *args: Any, tags: dict[str, str], **named: Any) -> A_co: ...
 
     def submit(self, *args: Any, **named: Any) -> Any:
-        """Submit one execution with these params; options say when and how: `delay`, `key`, `tags`...
+        """Submit one execution with these params. Keywords such as `delay`, `key` and `tags` are options.
 
-        A keyword that is both an option and a parameter of the function is the parameter; use `app.client.submit` for
-        the option then.
+        If the function has a parameter with the name of an option, the keyword sets the parameter. Use
+        `app.client.submit` to set the option.
         """
         return self._submit(args, named)
 
@@ -137,7 +137,7 @@ class Submittable(SubmitMethod[F_co, PendingSubmission[ExecutionInfo]]):
 
     @property
     def sync(self) -> "SyncSubmit[F_co]":
-        """Submission from code without an event loop: each call blocks until the submission is on disk."""
+        """The submit methods for code without an event loop: each call blocks until the submission is on disk."""
         return SyncSubmit(self)
 
     def submit_many(
@@ -159,7 +159,7 @@ class Submittable(SubmitMethod[F_co, PendingSubmission[ExecutionInfo]]):
             )
 
     def __reduce__(self) -> str:
-        """Pickle it by its name, as functions are: other processes import its module."""
+        """Pickle the job by its name, as functions are, so that another process imports it from its module."""
         return str(self.__dict__["__qualname__"])
 
     @property
@@ -176,7 +176,7 @@ class Submittable(SubmitMethod[F_co, PendingSubmission[ExecutionInfo]]):
 
 
 class SyncSubmit(SubmitMethod[F_co, ExecutionInfo]):
-    """`job.sync`: the same submissions, blocking. It works in any thread, after a fork, and beside a running loop."""
+    """`job.sync`: the submit methods, which block. They work in any thread, after a fork, and beside a running loop."""
 
     def __init__(self, job: Submittable[F_co]) -> None:
         self._job = job
@@ -223,7 +223,7 @@ def split_arguments(
     twice = [name for name in names[: len(args)] if name in named]
     unknown = [] if signature.rest else [name for name in named if name not in names]
     if twice or unknown:
-        raise TypeError(f"{job} has no use for {(twice or unknown)[0]!r}; its params are {', '.join(names)}")
+        raise TypeError(f"{job} does not accept {(twice or unknown)[0]!r} here; its params are {', '.join(names)}")
     params = {**dict(zip(names, args, strict=False)), **named}
     known = {**document.get("params", {}), **params}
     missing = [p.name for p in signature.parameters if p.default is NODEFAULT and p.name not in known]

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from horae.client.loops import BLOCKED, CLOSING, EXIT_HOOKS, FORK_LOCK, INHERITED, running_loop
 
 T = TypeVar("T")
-LAST = 5.0  # seconds that closing connections may take when Python exits
+CLOSE_TIMEOUT = 5.0  # seconds that closing connections may take when Python exits
 
 
 class Portal:
@@ -56,7 +56,7 @@ class Portal:
         except BaseException:
             if self._stopping and threading.current_thread().daemon:
                 threading.Event().wait()  # Python exits and abandons this thread: a traceback would help no user
-            future.cancel()  # after an interrupt here, the work must not continue there
+            future.cancel()  # after an interrupt of this thread, the loop must not continue the work
             raise
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
@@ -74,11 +74,11 @@ class Portal:
     def stop(self) -> None:
         """Close the loop's connections and end the thread. Python is exiting, so nothing may block this."""
         self._stopping = True
-        self._loop.set_exception_handler(lambda *_: None)  # for iterators that other threads still wait for
+        self._loop.set_exception_handler(lambda *_: None)  # hides errors of iterators that other threads wait for
         with suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(self._close_all(), self._loop).result(LAST)
+            asyncio.run_coroutine_threadsafe(self._close_all(), self._loop).result(CLOSE_TIMEOUT)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(LAST)
+        self._thread.join(CLOSE_TIMEOUT)
         if not self._thread.is_alive():
             self._loop.close()
 
@@ -126,7 +126,7 @@ def portal() -> Portal:
 
 
 def _start_anew() -> None:
-    """Forget the parent's thread, which does not run in a forked child."""
+    """Forget the parent's portal, because its thread does not run in a forked child."""
     global _portal
     INHERITED.append(_portal)
     _portal = None
@@ -144,7 +144,7 @@ EXIT_HOOKS.append(_stop)
 
 
 class SyncProxy:
-    """A proxy whose methods block instead of returning coroutines, and with plain instead of asynchronous iterators."""
+    """A proxy of an asynchronous object. Its methods block until the result is there, and return plain iterators."""
 
     def __init__(self, behind: Any) -> None:
         self._behind = behind

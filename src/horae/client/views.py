@@ -38,7 +38,7 @@ class ApiDocument(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def _is_nothing(name: str, value: Any) -> bool:
-    """Tell whether a field is empty; a result is a user's value, so only None counts as empty."""
+    """Tell whether a field is empty. Of results, only None is, because other empty values are the user's own."""
     return value is None or (name != "result" and (value is False or value in ("", {}, [], ())))
 
 
@@ -81,7 +81,7 @@ class ExecutionInfo(ApiDocument, frozen=True, kw_only=True):
     job_version: int | None = None
     status: str = "queued"
     deduplicated: bool = False  # the submission's key was taken: this is the existing execution
-    cached: bool = False  # it had ended before, and its result is the answer
+    cached: bool = False  # an execution that had ended before, whose result answers the submission
     batched: bool = False  # this submission became one of its items
     index: int | None = None  # the position of that item
     warning: str | None = None  # the submission's warning: it needs labels that no worker ever had
@@ -114,8 +114,8 @@ class ExecutionInfo(ApiDocument, frozen=True, kw_only=True):
     fire_at: datetime | None = None  # its nominal fire time
     backfill_id: str | None = None
     trace_id: str | None = None  # its trace
-    fires: list[str] = []  # in the answer of a trigger: the jobs that its end may start
-    note: str | None = None  # and the dependencies it waits for
+    fires: list[str] = []  # in the answer of `jobs.trigger`: the jobs that its end may start
+    note: str | None = None  # in the answer of `jobs.trigger`: the effect of its options on dependencies
     reason: str | None = None
     next_attempt_at: datetime | None = None
     hint: str | None = None  # a remedy if it needs a user's action
@@ -170,7 +170,7 @@ class DeadLetter(ApiDocument, frozen=True, kw_only=True):
 
 
 class BulkResult(ApiDocument, frozen=True, kw_only=True):
-    """The result of a bulk action; if its limit ended it, `more` is true and `cursor=next_cursor` continues."""
+    """The result of a bulk action. If it stopped at its limit, `more` is true: continue with `cursor=next_cursor`."""
 
     matched: int = 0
     done: int = 0
@@ -343,7 +343,7 @@ class AutoscaleSignals(ApiDocument, frozen=True, kw_only=True):
 
 
 class StateCount(ApiDocument, frozen=True, kw_only=True):
-    """The number of objects of a kind, and of a job, that changed to a state."""
+    """The number of objects of a kind that changed to a state; for executions, of one job."""
 
     kind: str = ""
     state: str = ""

@@ -17,12 +17,12 @@ class CalendarInfo(ApiDocument, frozen=True, kw_only=True):
     version: int | None = None
     description: str = ""
     definition: dict[str, Any] | None = None
-    text: str = ""
-    open: bool | None = None
+    text: str = ""  # the definition in words
+    open: bool | None = None  # whether it is open now
     opens_at: datetime | None = None
     closes_at: datetime | None = None
     valid_from: datetime | None = None
-    valid_to: datetime | None = None
+    valid_to: datetime | None = None  # None for the current version
     notes: tuple[str, ...] = ()
 
 

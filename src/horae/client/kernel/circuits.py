@@ -1,4 +1,4 @@
-"""`client.circuits`: states of circuit breakers of jobs; open, close and reset them by hand."""
+"""`client.circuits`: read the states of the circuit breakers of jobs, and open, close or reset them by hand."""
 
 from datetime import datetime
 from typing import Any
@@ -10,19 +10,19 @@ from horae.model.executions.job_exceptions import Span
 
 
 class CircuitInfo(ApiDocument, frozen=True, kw_only=True):
-    """The state of a circuit: "closed", "open" or "half-open"."""
+    """The state of a circuit: "closed" (executions start), "open" (none start) or "half-open" (probes run)."""
 
     job: str
     key: str | None = None
     state: str
-    forced: bool = False
+    forced: bool = False  # set by hand; it stays in this state until it is reset
     cause: str = ""
-    by: str | None = None
+    by: str | None = None  # the user who changed it; None if it changed by itself
     since: datetime | None = None
-    until: datetime | None = None
-    attempts: int = 0
-    failed: int = 0
-    waiting: int = 0
+    until: datetime | None = None  # when the probes of an open circuit start
+    attempts: int = 0  # in its window, since its last change
+    failed: int = 0  # of these attempts
+    waiting: int = 0  # executions that wait for the circuit
 
 
 class JobCircuitInfo(ApiDocument, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class JobCircuitInfo(ApiDocument, frozen=True, kw_only=True):
 class CircuitsResource(Resource):
     """Circuit breakers of jobs.
 
-    `ref` is a job's name or id; in a job with one circuit per key, `key` is the value of the key.
+    `ref` is a job's name or id. If a job has a circuit for each value of its circuit key, `key` is this value.
     """
 
     # `python -m tools.sdk` generates the rest, from the routes of circuits.

@@ -35,7 +35,7 @@ class ExecutionsResource(Resource):
     async def signal(
         self, execution_id: str, name: str, payload: Any = None, *, key: str | None = None
     ) -> SignalReceipt:
-        """Send a signal to an execution that waits, or will wait, for it; repeats with the same `key` count once."""
+        """Send a signal to an execution that waits, or will wait, for it. With the same `key`, it is sent only once."""
         body = {"name": name, "payload": payload}
         return SignalReceipt.of(await self._caller.post(path_of("executions", execution_id, "signals"), body, key=key))
 
@@ -48,7 +48,12 @@ class ExecutionsResource(Resource):
         self, execution_id: str, *, since: str | None = None, params: Mapping[str, Any] | None = None,
         latest: bool = False, breakpoints: Sequence[str] = (),
     ) -> str:  # fmt: skip
-        """Run an ended execution again, a workflow from a step on or from the `failed` steps; return the new id."""
+        """Run an ended execution again, as a new execution; return its id.
+
+        `since` is the step from which a workflow is run again, or "failed" for its failed steps. `params` are changed
+        params. With `latest`, the present definitions are used instead of those of the first run. `breakpoints` are
+        steps before which the workflow pauses.
+        """
         body = {"from": since or "", "params": params, "latest": latest, "breakpoints": list(breakpoints)}
         return str((await self._caller.post(path_of("executions", execution_id, "rerun"), body))["executionId"])
 
@@ -59,7 +64,7 @@ class ExecutionsResource(Resource):
                 yield chunk
 
     async def result(self, execution: ExecutionInfo) -> Any:
-        """Return the result of an execution: the value itself, also if it is stored as an artifact."""
+        """Return the result of an execution. A large result that is stored as an artifact is downloaded."""
         value = execution.result
         name = value.get("$artifact", {}).get("name") if isinstance(value, dict) and len(value) == 1 else None
         if name != RESULT:
@@ -83,7 +88,7 @@ class ExecutionsResource(Resource):
         return execution
 
     async def wait_all(self, ids: Sequence[str], *, timeout: float | None = None) -> Sequence[ExecutionInfo]:
-        """Wait until all executions are final; return them in the given order."""
+        """Wait until all executions are final; return them in the order of `ids`."""
         return await asyncio.gather(*(self.wait(one, timeout=timeout) for one in ids))
 
     async def logs(
@@ -98,8 +103,8 @@ class ExecutionsResource(Resource):
     ) -> AsyncIterator[LogLine]:
         """Yield the log lines written so far, oldest first; with `follow`, continue until the execution is final.
 
-        `grep` selects lines with a text, with `*` as a wildcard, or lines that match the pattern after `re:`; `level`
-        selects lines of this level or higher.
+        `tail` selects the last lines, as many as it says. `grep` selects lines that contain a text, in which `*` is a
+        wildcard, or, after `re:`, lines that match a regular expression. `level` selects lines of this level or higher.
         """
         async for page in self.log_pages(
             execution_id, follow=follow, attempt=attempt, tail=tail, grep=grep, level=level
@@ -118,9 +123,9 @@ class ExecutionsResource(Resource):
         level: str | None = None,
         on_open: Callable[[Sequence[LogLine]], object] | None = None,
     ) -> AsyncIterator[Sequence[LogLine]]:
-        """Yield the same lines in the batches in which they arrive.
+        """Yield the same lines as `logs`, in the batches in which they arrive.
 
-        With `follow`, `on_open` is called with the lines that have no end yet.
+        With `follow`, `on_open` is called with the unfinished lines whenever no new line has arrived.
         """
         pause = FIRST_LOOK
         wanted = {"attempt": attempt, "grep": grep, "level": level}
@@ -128,7 +133,7 @@ class ExecutionsResource(Resource):
         while True:
             page = await self._caller.get(path_of("executions", execution_id, "logs"), query)
             going_on = page.get("more", False)
-            if query.get("tail") is not None:  # earlier pages contain older lines
+            if query.get("tail") is not None:  # the page has the newest lines already
                 await self._complete(execution_id, page, query["tail"], wanted)
                 going_on = False
             query = {"cursor": page["nextCursor"], "limit": LINES, **wanted}
@@ -140,7 +145,7 @@ class ExecutionsResource(Resource):
             elif page["ended"] or not follow:
                 if unfinished := page.get("open"):
                     yield [LogLine.of(item) for item in unfinished]
-                if (cut := page.get("truncated")) and cut["ends"]:  # otherwise a line of the log says so
+                if (cut := page.get("truncated")) and cut["ends"]:  # otherwise a line of the log has the notice
                     yield [LogLine.of({"stream": "log", "level": "warning", "text": cut["notice"]})]
                 return
             else:
@@ -150,7 +155,7 @@ class ExecutionsResource(Resource):
                 pause = min(LAST_LOOK, pause * 2)
 
     async def _complete(self, execution_id: str, page: Mapping[str, Any], tail: int, wanted: Mapping[str, Any]) -> None:
-        """Add missing lines to the last ones: a page of long lines, or of a search, may be short."""
+        """Add earlier lines to a page until it has `tail` lines: with long lines, or in a search, it may have fewer."""
         items, older = page["items"], page
         while older.get("more") and len(items) < tail and older["from"] > 1:
             query = {"before": older["from"], "limit": tail - len(items), **wanted}
@@ -166,7 +171,7 @@ class ExecutionsResource(Resource):
         level: str | None = None,
         times: bool = False,
     ) -> AsyncIterator[bytes]:
-        """Yield the log as one text, piece by piece; with `times`, each line begins with its time."""
+        """Yield the log as one text, in pieces of any size. With `times`, each line begins with its time."""
         query = {"attempt": attempt, "grep": grep, "level": level, "times": "true" if times else None}
         async with self._caller.open(
             path_of("executions", execution_id, "logs", "download"), query, "text/plain"

@@ -7,22 +7,22 @@ from horae.client.views import ApiDocument
 
 
 class BlockerInfo(ApiDocument, frozen=True, kw_only=True):
-    """A closed gate: its kind, its remedy, and its end if that is known."""
+    """A closed gate: a reason why an execution may not start yet."""
 
-    gate: str
+    gate: str  # its kind
     message: str
-    opens: str
-    until: datetime | None = None
+    opens: str  # the event that opens it, in words
+    until: datetime | None = None  # when it opens by itself; None if time does not open it
     details: dict[str, Any] = {}
 
 
 class StartEstimate(ApiDocument, frozen=True, kw_only=True):
-    """The estimated start of an execution; None with the reason if there is no estimate."""
+    """The estimated start of an execution. `starts_at` is None if there is no estimate, and `reason` says why."""
 
     starts_at: datetime | None = None
     reason: str
-    ahead: int = 0
-    slots: int = 0
+    ahead: int = 0  # executions that start before it
+    slots: int = 0  # slots of live workers that could take it
 
 
 class Explanation(ApiDocument, frozen=True, kw_only=True):

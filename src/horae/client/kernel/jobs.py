@@ -42,7 +42,10 @@ class JobsResource(Resource):
     async def plan(
         self, document: dict[str, Any], ref: str | None = None, *, patch: bool = False, if_match: str | None = None
     ) -> JobPlan:
-        """Return the result of a dry run: a new job, or `ref` after a replacement or a `patch`.
+        """Return the result of a change without making it.
+
+        Without `ref`, the change creates a job. With `ref`, it replaces the definition of that job; with `patch`, only
+        the fields in `document`.
 
         An invalid definition is refused with the same error as in a real change.
         """
@@ -54,7 +57,7 @@ class JobsResource(Resource):
     async def apply(self, document: dict[str, Any]) -> tuple[JobInfo, Outcome]:
         """Create or change the job of this name to match a document.
 
-        The document has the API's form; an equal one creates no version.
+        The document has the API's form. If it is equal to the present definition, no version is created.
         """
         name = document.get("name", "")
         try:
@@ -89,8 +92,9 @@ class JobsResource(Resource):
     async def trigger(self, ref: str, params: Any = None, **options: Unpack[SubmitOptions]) -> ExecutionInfo:
         """Run a job now, after a delay or at an instant.
 
-        It ignores the job's dependencies unless `wait_for_dependencies` is set; dependent jobs are notified of its end
-        unless `propagate` is False. `interval` is its data interval. The answer's `note` describes both.
+        The execution does not wait for the job's dependencies unless `wait_for_dependencies` is set. Its end starts
+        dependent jobs unless `propagate` is False. The answer's `note` explains the effect of these two options.
+        `interval` is the data interval of the execution.
         """
         body = {**described(options, OF_ONE, "trigger(...)"), **({} if params is None else {"params": params})}
         return ExecutionInfo.of(await self._caller.post(path_of("jobs", ref, "trigger"), body))

@@ -16,7 +16,7 @@ class KeysResource(Resource):
     async def sign_in_link(self) -> ApiDocument:
         """Create a link that signs one browser in, once, with the permissions of this client's key.
 
-        The answer has its `url` and its end.
+        The answer has the `url` of the link and, as `expiresAt`, the end of its validity.
         """
         code = await self._caller.post(path_of("sign-in", "codes"))
         return ApiDocument.of({"url": f"{self._caller.place}/#code={code['code']}", "expiresAt": code["expiresAt"]})

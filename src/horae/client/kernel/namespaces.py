@@ -23,10 +23,10 @@ class NamespacesResource(Resource):
         return ApiDocument.of(await self._caller.edit("PATCH", path_of("namespaces", name), definition(fields)))
 
     async def erase(self, name: str, *, cancel: bool = False, definitions: bool = False) -> ApiDocument:
-        """Erase all data of a namespace, part by part.
+        """Erase all data of a namespace, in several requests; with `definitions`, also its definitions and itself.
 
-        With `definitions`, also all definitions and the namespace itself. Executions that have not ended make it fail,
-        or are cancelled: while `done` is false and some are `live`, repeat it.
+        If executions have not ended, this fails. With `cancel`, it cancels them instead: if the answer's `done` is
+        false and `live` is not 0, wait until they have ended and call it again.
         """
         body: dict[str, Any] = {"confirm": name, "cancel": cancel, "definitions": definitions}
         counts = dict.fromkeys(("executions", "files", "events", "records", "definitions"), 0)

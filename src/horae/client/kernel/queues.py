@@ -67,10 +67,11 @@ class QueuesResource(Resource):
         reason: str = "",
         drain: bool = False,
     ) -> HoldInfo:
-        """Start no executions of a queue for a time ("30m", seconds or a timedelta) or `until` an instant.
+        """Hold a queue: start none of its executions for a time ("30m", seconds or a timedelta) or `until` an instant.
 
-        When this returns, no server starts any; running executions continue. A repeated hold with the same reason moves
-        its end.
+        When this returns, no server starts any of them; running executions continue. The hold begins at `since`, or at
+        once. A repeated hold with the same reason only changes the end of the first. `drain` shows other users that
+        somebody waits until no execution runs.
         """
         fields = {
             "for": span(length),
@@ -85,7 +86,7 @@ class QueuesResource(Resource):
     async def release(self, name: str | None, *, reason: str | None = None) -> ApiDocument:
         """End the manual holds of a queue, or only those with a reason.
 
-        `raw` has the `released` holds and those that remain.
+        `raw` has the `released` holds, and the holds that remain.
         """
         return ApiDocument.of(await self._caller.delete(_hold_of(name), {"reason": reason}))
 
@@ -104,7 +105,9 @@ class QueuesResource(Resource):
         await self._caller.delete(_window_of(name, calendar))
 
     async def drained(self, hold: HoldInfo, on_look: Any = None) -> HoldInfo:
-        """Wait until no held execution is running; call `on_look` with the hold whenever its `running` has changed.
+        """Wait until no execution of the held queue is running.
+
+        Call `on_look` with the hold at first, and whenever its number of `running` executions has changed.
 
         Raises Conflict if the hold ends before that: executions may have started again.
         """

@@ -18,7 +18,7 @@ class TriggerInfo(ApiDocument, frozen=True, kw_only=True):
     name: str
     kind: str = ""
     state: str = ""
-    text: str = ""
+    text: str = ""  # the definition in words
     definition: dict[str, Any] | None = None
     next_fire_at: datetime | None = None
     fired: int = 0
@@ -47,7 +47,7 @@ class TriggersResource(Resource):
         name: str | None = None,
         **fields: Unpack[TriggerFields],
     ) -> TriggerInfo:
-        """Add a trigger: by its fields, a cron text, or the value of `cron(...)`, `every(...)` or `once(...)`."""
+        """Add a trigger, given by its fields, by a cron expression, or by `cron(...)`, `every(...)` or `once(...)`."""
         spelled = {"cron": trigger} if isinstance(trigger, str) else trigger or {}
         named = {} if name is None else {"name": name}
         body = {**spelled, **named, **definition(fields)}
@@ -56,9 +56,9 @@ class TriggersResource(Resource):
     async def edit(
         self, ref: str, name: str, *, if_match: str | None = None, **fields: Unpack[TriggerFields]
     ) -> TriggerInfo:
-        """Change parts of a trigger, which creates a version of its job.
+        """Change fields of a trigger, which creates a version of its job.
 
-        Its count of fires and last execution are kept.
+        The trigger keeps its count of fires and its last execution.
         """
         path = path_of("jobs", ref, "triggers", name)
         return TriggerInfo.of(await self._caller.edit("PATCH", path, definition(fields), if_match))

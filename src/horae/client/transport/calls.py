@@ -27,11 +27,12 @@ class RequestRetryPolicy(Struct, frozen=True, kw_only=True):
     """The time for which an unanswered request is repeated, with growing, jittered pauses."""
 
     total: float = 30.0  # seconds since the first attempt
-    pause: float = 0.1
-    longest: float = 5.0
+    pause: float = 0.1  # seconds before the first repetition
+    longest: float = 5.0  # seconds of the longest pause
     refusals: int | None = None  # servers that may refuse a connection before the client gives up; None: any number
 
     def wait(self, tries: int, chance: float) -> float:
+        """Return the pause in seconds after this many attempts; `chance` is a random number from 0 to 1."""
         return min(self.longest, self.pause * 2.0 ** min(tries - 1, 16)) * (0.5 + chance / 2)
 
 
@@ -112,9 +113,9 @@ class Caller:
         return HealthInfo.of({**self._json(reply), "clockOffset": offset})
 
     async def ask(self, call: ApiRequest) -> ApiResponse:
-        """Send a request until there is a final answer or patience ends; raise the error in the answer.
+        """Send a request, repeatedly, until there is a final answer or the time for repetitions is over.
 
-        Patience does not end before each server was tried.
+        Raises the error that the last answer contains. Every server is tried at least once.
         """
         clock = self.env.clock
         began = clock.monotonic()
@@ -155,7 +156,8 @@ class Caller:
     async def _try(self, call: ApiRequest, tries: int) -> tuple[ApiResponse | HoraeError, float, float]:
         """Send a request once.
 
-        Return the answer or the error, the patience in seconds, and the pause that the server requests.
+        Return the answer or the error, the seconds since the first attempt in which the request may be repeated, and
+        the pause in seconds that the server requests.
         """
         place, total = self._transport.place, self._patience.total
         try:
@@ -166,9 +168,9 @@ class Caller:
             return unreachable(place, lost, call.method), total if again else 0.0, 0.0
         if reply.status < 400:
             return reply, 0.0, 0.0
-        if reply.status == 409:  # our own first attempt, which another server is still processing
+        if reply.status == 409:  # another server may still be processing our first attempt
             total = max(total, call.timeout)
-        return rebuild(reply), total if _is_later(reply, call, tries) else 0.0, retry_after(reply) or 0.0
+        return rebuild(reply), total if _may_repeat(reply, call, tries) else 0.0, retry_after(reply) or 0.0
 
     def _call(
         self,
@@ -198,7 +200,7 @@ class Caller:
 class Resource:
     """A part of a client, such as `client.queues`.
 
-    Each method sends a request; annotations declare nested resources.
+    Each method sends a request. Annotated attributes are nested resources, which are created with it.
     """
 
     def __init__(self, caller: Caller) -> None:
@@ -207,10 +209,10 @@ class Resource:
             setattr(self, name, kind(caller))
 
 
-def _is_later(reply: ApiResponse, call: ApiRequest, tries: int) -> bool:
-    """Tell whether to retry after an answer.
+def _may_repeat(reply: ApiResponse, call: ApiRequest, tries: int) -> bool:
+    """Tell whether to repeat a request after this answer.
 
-    Retry when the server is busy, when a proxy cannot reach it, or when it is still processing our first attempt.
+    It is repeated if the server is busy, if a proxy cannot reach it, or if it is still processing our first attempt.
     """
     if reply.status in (429, 503):
         return True

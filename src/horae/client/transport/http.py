@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import httpx2
 
 CONNECT_TIMEOUT = 5.0
-IMPATIENCE = 4  # with several servers, a silent one gets this fraction of the timeout before the next one is tried
+IMPATIENCE = 4  # with several servers, the next one is tried after the timeout divided by this
 
 
 class HttpClientTransport:
@@ -52,7 +52,7 @@ class HttpClientTransport:
                 import_module(module)
         return httpx2.AsyncClient(
             verify=self._verify(),
-            trust_env=not all(map(is_loopback, self._urls)),  # a proxy never leads back to this machine
+            trust_env=not all(map(is_loopback, self._urls)),  # a proxy cannot reach a server on this machine
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32),
         )
 
@@ -83,8 +83,8 @@ class HttpClientTransport:
     def _request(self, http: "httpx2.AsyncClient", call: ApiRequest) -> "httpx2.Request":
         import httpx2
 
-        shared = len(self._urls) > 1 and "idempotency-key" in call.headers  # another server may be tried meanwhile
-        timeout = httpx2.Timeout(call.timeout / IMPATIENCE if shared else call.timeout, connect=CONNECT_TIMEOUT)
+        may_try_next = len(self._urls) > 1 and "idempotency-key" in call.headers  # a repetition has no second effect
+        timeout = httpx2.Timeout(call.timeout / IMPATIENCE if may_try_next else call.timeout, connect=CONNECT_TIMEOUT)
         return http.build_request(
             call.method, self.place + call.path, headers=call.headers, content=call.body or None, timeout=timeout
         )
@@ -103,7 +103,7 @@ class HttpClientTransport:
     def _unanswered(self, error: Exception, at: int) -> Exception:
         """Return the exception to raise: `Unanswered` for a network error, any other error unchanged.
 
-        If several calls fail at one server, the first failure moves on to the next server, and none moves back.
+        If several calls fail at one server, only the first failure changes the server for later calls.
         """
         import httpx2
 

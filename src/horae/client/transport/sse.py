@@ -1,4 +1,4 @@
-"""Server-sent events: bytes become events as in the WHATWG's HTML standard."""
+"""Reads server-sent events from bytes, as the WHATWG's HTML standard defines them."""
 
 from collections.abc import AsyncIterator
 
@@ -14,7 +14,7 @@ class ServerSentEvent(Struct, frozen=True):
 
 
 async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    """Yield whole lines, independent of the chunks' boundaries."""
+    """Yield the lines of chunked bytes; a line may be spread over several chunks."""
     rest = b""
     async for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")

@@ -1,4 +1,4 @@
-"""Streamed answers, each read by its own task.
+"""Streamed answers, each of which is read by its own task.
 
 The consumer may leave a stream anywhere: by `break`, by an interrupt, by the garbage collector or at the end of a loop.
 The network is read by nested generators, which fail when they are closed in another order than they were opened.

@@ -11,7 +11,7 @@ PARENT, STATE = "TRACEPARENT", "TRACESTATE"  # environment variables with the tr
 def current_trace() -> TraceHeaders:
     """Return the current OpenTelemetry span, or else the trace in which this process was started, if any.
 
-    A program that has not imported OpenTelemetry has no current span, and need not wait for its import.
+    OpenTelemetry is not imported here: a program that has not imported it has no current span.
     """
     api = sys.modules.get("opentelemetry.trace")
     span = None if api is None else api.get_current_span().get_span_context()

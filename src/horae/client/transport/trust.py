@@ -8,7 +8,10 @@ from horae.errors import BadInput
 
 
 def trust(settings: Settings | None = None) -> ssl.SSLContext:
-    """Return the TLS context of the settings: their authorities and certificate, or else the system's authorities."""
+    """Return the TLS context for the settings: with their certificate authorities or else the system's.
+
+    It presents the client certificate of the settings, if there is one.
+    """
     settings = settings or load().settings
     try:
         context = ssl.create_default_context(cafile=settings.ca or None)
@@ -18,11 +21,11 @@ def trust(settings: Settings | None = None) -> ssl.SSLContext:
             f"{settings.ca} cannot be used: {reason}.", "Name a PEM file with HORAE_CA.", field="ca"
         ) from None
     if settings.client_cert:
-        _show(context, settings)
+        _load_client_certificate(context, settings)
     return context
 
 
-def _show(context: ssl.SSLContext, settings: Settings) -> None:
+def _load_client_certificate(context: ssl.SSLContext, settings: Settings) -> None:
     try:
         context.load_cert_chain(settings.client_cert, settings.client_key or None)
     except (OSError, ssl.SSLError) as error:

@@ -26,11 +26,14 @@ class WorkflowExpression:
         return WorkflowExpression(f"{self._source}[{cel(place)}]")
 
     def size(self) -> "WorkflowExpression":
-        """Return the number of elements or characters as an expression; Python's `len` must return a number at once."""
+        """Return the number of elements or characters, as an expression.
+
+        Python's `len` cannot be used, because it has to return a number at once.
+        """
         return WorkflowExpression(f"size({self._source})")
 
     def contains(self, part: Any) -> "WorkflowExpression":
-        """Return the condition that a text contains a part, or a list an element."""
+        """Return the condition that this text contains a part, or that this list contains an element."""
         return WorkflowExpression(f"({cel(part)} in {self._source})")
 
     def __eq__(self, other: object) -> "WorkflowExpression":  # type: ignore[override]
@@ -94,15 +97,15 @@ class WorkflowExpression:
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
-            f"{self!r} is known when the workflow runs, not now: say .step(when=...) instead of `if`,"
-            " `&`, `|` and `~` instead of `and`, `or` and `not`"
+            f"{self!r} is known only when the workflow runs: write .step(when=...) instead of `if`,"
+            " and `&`, `|` and `~` instead of `and`, `or` and `not`"
         )
 
     def __iter__(self) -> Iterator[Any]:
-        raise TypeError(f"{self!r} is known when the workflow runs, not now: say job.map(...) instead of a loop")
+        raise TypeError(f"{self!r} is known only when the workflow runs: write job.map(...) instead of a loop")
 
     def __contains__(self, part: object) -> NoReturn:
-        raise TypeError(f"{self!r} is known when the workflow runs, not now: say .contains(...) instead of `in`")
+        raise TypeError(f"{self!r} is known only when the workflow runs: write .contains(...) instead of `in`")
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):
@@ -110,14 +113,14 @@ class WorkflowExpression:
         raise AttributeError(f'{self!r} has no attribute {name!r}: write ["{name}"] for a part of the value')
 
     def __len__(self) -> NoReturn:
-        raise TypeError(f"{self!r} is known when the workflow runs, not now: say .size() instead of len()")
+        raise TypeError(f"{self!r} is known only when the workflow runs: write .size() instead of len()")
 
     def _with(self, operator: str, other: object) -> "WorkflowExpression":
         return WorkflowExpression(f"({self._source} {operator} {cel(other)})")
 
 
 def cel(value: object) -> str:
-    """Return a value in the syntax of expressions."""
+    """Return a value in the syntax of workflow expressions."""
     if isinstance(value, WorkflowExpression):
         return value._source
     try:
@@ -127,7 +130,7 @@ def cel(value: object) -> str:
 
 
 def rendered(value: Any) -> Any:
-    """Return a value as a definition contains it: expressions become texts, at any depth."""
+    """Return a value in the form of a definition: expressions become texts such as "${...}", at any depth."""
     if isinstance(value, WorkflowExpression):
         return str(value)
     if isinstance(value, dict):

@@ -15,7 +15,7 @@ Spell = Callable[[Any], Any]
 
 
 def described(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the given options by their names in REST. An unknown one raises a TypeError, as in any call."""
+    """Return the given options by their names in REST. An unknown option raises a TypeError, as in any call."""
     refuse_unknown(options, (*SPELLED, *OF_DECORATOR), "@app.job")
     given = ((name, value) for name, value in options.items() if value is not None)
     return {camel(name): named(option(name, "@app.job"), SPELLED[name], value) for name, value in given}
@@ -27,7 +27,7 @@ def plain(part: Any, name: str) -> Any:
         return span_value(part)
     if isinstance(part, datetime):
         if part.tzinfo is None:
-            raise BadInput(f"{part} does not say its offset from UTC.", "Give it a tzinfo.", field=f"schedule.{name}")
+            raise BadInput(f"{part} has no time zone.", "Give it a tzinfo.", field=f"schedule.{name}")
         return part.isoformat()
     return {key: plain(value, key) for key, value in part.items()} if isinstance(part, Mapping) else part
 
@@ -42,7 +42,10 @@ def _object(value: Any) -> Any:
 
 
 def _dependency(job: Any) -> Any:
-    """Return a dependency: the name or id of a job, also from its function, or an object with a condition."""
+    """Return a dependency in the form of a definition: the name or id of a job, or an object with a condition.
+
+    The job may also be given as its function.
+    """
     if isinstance(job, Mapping):
         return {**job, "job": getattr(job.get("job"), "name", job.get("job"))}
     return getattr(job, "name", job)

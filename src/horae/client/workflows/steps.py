@@ -25,8 +25,8 @@ from horae.model.fields.table import Object, Row
 from horae.model.workflows.waits import APPROVAL, CALLBACK, EVENT, SIGNAL
 
 # Typed as Any, so that they may be passed to any parameter of a job.
-item: Any = ITEM  # the item of a foreach, for params that contain more than the item
-index: Any = INDEX
+item: Any = ITEM  # in the params of a step with `map`: the item of the execution
+index: Any = INDEX  # and the position of the item
 execution: Any = WorkflowExpression("execution")  # the workflow's own execution: its id, scheduledAt and interval
 
 
@@ -38,13 +38,13 @@ def job(ref: str, params: Mapping[str, Any] | None = None, /, **options: Unpack[
 
 
 def command(line: str | Sequence[str] | Mapping[str, Any], **options: Unpack[StepOptions]) -> StepNode:
-    """Run a program. Pass a workflow's value as a param: `step.command("ls ${params.at}", params={...})`."""
+    """Run a program. Pass a value of the workflow as a param: `step.command("ls ${params.at}", params={...})`."""
     _fixed(line, f'step.command(["ls", "${{params.path}}"], params={{"path": {_spoken(line)}}})')
     return _make("command", {"command": named("step.command(...)", _line, line)}, options)
 
 
 def http(request: str | Mapping[str, Any], **options: Unpack[StepOptions]) -> StepNode:
-    """Send a request. Pass a workflow's value as a param: `step.http("${params.url}", params={...})`."""
+    """Send a request. Pass a value of the workflow as a param: `step.http("${params.url}", params={...})`."""
     _fixed(request, f'step.http({{"url": "${{params.url}}"}}, params={{"url": {_spoken(request)}}})')
     return _make("http", {"http": named("step.http(...)", _request, request)}, options)
 
@@ -71,7 +71,10 @@ def event(
     filter: str | WorkflowExpression | None = None,  # noqa: A002
     **options: Unpack[EventOptions],
 ) -> StepNode:
-    """Wait for an event; the result is the event. In the filter, `step.event_value` stands for it."""
+    """Wait for an event with this name; it is the result of the step.
+
+    `filter` is a condition on the event, in which `step.event_value` stands for the event.
+    """
     return _wait("event", EVENT, {"name": named, "filter": filter}, options)
 
 
@@ -79,24 +82,27 @@ event_value = WorkflowExpression("event")
 
 
 def signal(named: str, /, **options: Unpack[SignalOptions]) -> StepNode:
-    """Wait for a signal to this execution; the result is its payload."""
+    """Wait for a signal to the workflow's execution. The payload of the signal is the result of the step."""
     return _wait("signal", SIGNAL, {"name": named}, options)
 
 
 def approval(**options: Unpack[ApprovalOptions]) -> StepNode:
-    """Wait for an approval."""
+    """Wait until a user approves or rejects the step."""
     return _wait("approval", APPROVAL, {}, options)
 
 
 def callback(**options: Unpack[CallbackOptions]) -> StepNode:
-    """Wait until the step's own URL is called; the result is the body."""
+    """Wait until the step's own URL is called. The body of this request is the result of the step."""
     return _wait("callback", CALLBACK, {}, options)
 
 
 def switch(
     *branches: tuple[Any, StepNode | Sequence[StepNode]], default: Any = (), **options: Unpack[WaitOptions]
 ) -> StepNode:
-    """Choose the branch that runs: the steps of the first (condition, steps) that holds, or the default's."""
+    """Run one of several branches: the steps of the first pair (condition, steps) whose condition holds.
+
+    If no condition holds, the steps in `default` run.
+    """
     call = "step.switch(...)"
     cases = [named(call, _case, branch) for branch in branches]
     if names := named(option("default", call), _names, default):
@@ -126,7 +132,7 @@ def _request(request: Any) -> Any:
 
 
 def _wait(name: str, kind: Object, given: dict[str, Any], options: Mapping[str, Any]) -> StepNode:
-    """Add a waiting step; options of the wait, such as its timeout, become fields of the wait, not of an execution."""
+    """Add a step that waits. Options of the wait, such as its timeout, become fields of the wait, not of the step."""
     own = {row.keyword: row for row in kind.table.rows if row.name not in given}
     fields = {
         own[word].name: named(option(word, f"step.{name}(...)"), partial(_spelled, own[word]), value)
@@ -152,7 +158,7 @@ def _make(wanted: str, document: dict[str, Any], options: Mapping[str, Any]) -> 
 
 
 def _spoken(part: Any) -> str:
-    """Return the name of the first workflow value in a task, as the user's code might write it."""
+    """Return the probable variable of the first workflow value in a task, for the example in an error message."""
     if isinstance(part, WorkflowExpression):
         return part.name if isinstance(part, StepNode) else part._source.removeprefix("params.")
     parts = part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple) else ()
@@ -160,8 +166,8 @@ def _spoken(part: Any) -> str:
 
 
 def _fixed(part: Any, remedy: str) -> None:
-    """Refuse a value that only the running workflow knows, in a task that is sent unchanged."""
+    """Raise TypeError if a task contains a value of the workflow: a task has to be known before the workflow runs."""
     if isinstance(part, WorkflowExpression):
-        raise TypeError(f"{part!r} is known when the workflow runs. Hand it to the step as a param: {remedy}")
+        raise TypeError(f"{part!r} is known only when the workflow runs. Pass it to the step as a param: {remedy}")
     for each in part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple) else ():
         _fixed(each, remedy)

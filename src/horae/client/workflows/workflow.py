@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from horae.client.app import App
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Fields of a step that may be given beside its call, by their names in Python.
+# Fields of a step that are options of `.step(...)`, by their names in Python.
 _SAID = {row.keyword: row for row in STEP.rows if row.field.sdk}
 STEP_OPTIONS = tuple(_SAID)
 _OF_WORKFLOWS = {row.keyword: row for row in WORKFLOW.rows if row.field.sdk}
@@ -90,7 +90,7 @@ class StepNode(WorkflowExpression):
     __hash__ = WorkflowExpression.__hash__
 
     def describe(self, options: Mapping[str, Any], call: str) -> "StepNode":
-        """Add options of the step; an unknown option is refused at the place of the call."""
+        """Add options of the step. An unknown option raises a TypeError; `call` names the call in the message."""
         refuse_unknown((name for name in options if camel(name) not in _SAID), STEP_OPTIONS, call)
         self.document |= {
             camel(name): named(option(name, call), partial(_option, name, node=self), value)
@@ -115,14 +115,14 @@ def nodes_of(steps: Any) -> list[StepNode]:
 
 
 class PhaseSteps:
-    """The steps of one phase, in the order of their calls."""
+    """The steps of one phase (`steps`, `onSuccess`, `onFailure` or `finally`), in the order of their calls."""
 
     def __init__(self, taken: set[str]) -> None:
         self._taken = taken  # names in all phases
         self.nodes: list[StepNode] = []
 
     def add(self, wanted: str, document: dict[str, Any], own: str | None = None) -> StepNode:
-        """Add a step; a number makes its name unique, unless the user gave the name."""
+        """Add a step. `own` is the name that the user gave it; otherwise a number makes the `wanted` name unique."""
         plain = re.sub(r"[^A-Za-z0-9_-]", "_", wanted)
         name, n = own or plain, 1
         if own is not None and own in self._taken:
@@ -165,9 +165,10 @@ class StepCall:
     def map(
         self, items: Any, *args: Any, concurrency: int | None = None, tolerate: int | str | None = None, **named: Any
     ) -> StepNode:
-        """Add a step with one execution per item; other arguments are the same for all items.
+        """Add a step that runs one execution for each item; other arguments are the same for all items.
 
-        Only the running workflow knows the items. The item is passed as the first parameter that has no other argument.
+        The items are known only when the workflow runs. An item is passed as the first parameter that is not among the
+        keywords. `concurrency` bounds the executions that run at once; `tolerate` is how many of them may fail.
         """
         names = [parameter.name for parameter in self._callee.signature.parameters]
         free = next((name for name in names if name not in named), None)
@@ -181,7 +182,7 @@ class StepCall:
         params, options = self._callee._call(args, named)
         if options:
             name = next(iter(options))
-            raise TypeError(f"{name!r} is no param of {self._callee.name}: say .step({name}=...) before the call")
+            raise TypeError(f"{name!r} is not a param of {self._callee.name}: write .step({name}=...) before the call")
         return params
 
     def _add(self, params: dict[str, Any], foreach: dict[str, Any] | None) -> StepNode:
@@ -201,12 +202,12 @@ def building() -> PhaseSteps:
     """Return the steps of the workflow that is being defined."""
     steps = BUILDING.get()
     if steps is None:
-        raise RuntimeError("a step is made in a function under @app.workflow, and nowhere else")
+        raise RuntimeError("a step can only be added in a function under @app.workflow")
     return steps
 
 
 def _option(name: str, value: Any, node: StepNode) -> Any:
-    """Return an option of a step in the form of a definition. Functions are called with the step's own result."""
+    """Return an option of a step in the form of a definition. A function is called with the result of the step."""
     if name == "undo":
         return _undo(value, node)
     if name in ("until", "while", "while_", "when") and callable(value) and not isinstance(value, WorkflowExpression):
@@ -237,7 +238,7 @@ def _undo(value: Any, node: StepNode) -> Any:
     finally:
         BUILDING.reset(token)
     if len(steps.nodes) != 1:
-        raise TypeError(f"the undo of {node.name} calls one job, not {len(steps.nodes)}")
+        raise TypeError(f"the undo of {node.name} must call one job, not {len(steps.nodes)}")
     return {name: part for name, part in steps.nodes[0].document.items() if name != "name"}
 
 
@@ -296,23 +297,26 @@ class AppWorkflow(Submittable[Callable[..., Any]]):
         return self.step()(*args, **named)
 
     def step(self, **options: Unpack[StepOptions]) -> StepCall:
-        """Return a call as a step of another workflow, with options of the step."""
+        """Set options of a step of another workflow. Return a callable that adds the step."""
         return StepCall(self, options)
 
     def map(self, items: Any, *args: Any, **named: Any) -> StepNode:
-        """Add a step with one execution of this workflow per item."""
+        """In another workflow, add a step that runs one execution of this workflow for each item."""
         return self.step().map(items, *args, **named)
 
     def on_success(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register steps that run after all steps have succeeded."""
+        """Register a function; the steps that it calls run after all steps of the workflow have succeeded."""
         return self._handle("onSuccess", function)
 
     def on_failure(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register steps that run after the workflow has failed; a parameter `error` has the reason."""
+        """Register a function; the steps that it calls run after the workflow has failed.
+
+        Its parameter `error`, if it has one, stands for the reason.
+        """
         return self._handle("onFailure", function)
 
     def finally_(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Register steps that run at the end, whatever the outcome."""
+        """Register a function; the steps that it calls run at the end of the workflow, whatever its outcome."""
         return self._handle("finally", function)
 
     def definition(self) -> dict[str, Any]:
@@ -332,7 +336,8 @@ class AppWorkflow(Submittable[Callable[..., Any]]):
         known["error"] = WorkflowExpression("error")
         wanted = list(inspect.signature(function).parameters)
         if unknown := [name for name in wanted if name not in known]:
-            raise TypeError(f"{function.__name__} asks for {unknown[0]!r}; it can have {', '.join(sorted(known))}")
+            message = f"{function.__name__} has an unknown parameter {unknown[0]!r}"
+            raise TypeError(f"{message}; its parameters may be {', '.join(sorted(known))}")
         self._phases[phase], _ = build(function, {name: known[name] for name in wanted}, self._taken)
         encode(self.definition(), f"The workflow {self.name!r}")
         return function
