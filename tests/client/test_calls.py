@@ -173,7 +173,7 @@ async def test_missing_servers_are_reported_after_one_attempt_each():
             "GET",
             "You can repeat the request: it changes nothing. .*https://a",
         ),
-        ("https://a", Unanswered("Server disconnected", sent=True), "POST", "check before you repeat the request.$"),
+        ("https://a", Unanswered("Server disconnected", sent=True), "POST", "check this before you repeat it.$"),
     ],
 )
 def test_the_remedy_depends_on_the_failure(place, lost, method, remedy):

@@ -199,7 +199,7 @@ def test_mistakes_are_reported_at_their_place():
         app.workflow(name="nothing")(lambda: None)
     with pytest.raises(TypeError, match="needs 'day'"):
         app.workflow(name="a")(lambda: [extract()])
-    with pytest.raises(TypeError, match="no use for 'dya'"):
+    with pytest.raises(TypeError, match="does not accept 'dya'"):
         app.workflow(name="b")(lambda: extract(dya=1))
     for call in (lambda: extract("2026-11-15", priority=9), lambda: transform.map([1, 2], priority=9)):
         with pytest.raises(TypeError, match=r"\.step\(priority=\.\.\.\)"):

@@ -5,7 +5,7 @@ nothing.
 
 A class of the SDK ends with a comment that names the routes of the methods below it. A hand-written method of the same
 name above the comment replaces the generated one. In the comment, `revoke: delete` gives a route's method another name,
-and `create: -` omits it.
+and `create: none` omits it.
 """
 
 import ast
@@ -31,7 +31,8 @@ UI_ALERTS = SRC / "ui" / "core" / "alert-fields.js"
 UI_QUEUES = SRC / "ui" / "core" / "queue-fields.js"
 UI_TIMES = SRC / "ui" / "core" / "trigger-fields.js"
 MARK = re.compile(
-    r"    # `python -m tools\.sdk` generates the rest, from the routes of (?P<routes>[^\n]+(?:\n    # [^\n]+)*)\.\n"
+    r"    # `python -m tools\.sdk` writes the methods below, from the routes of "
+    r"(?P<routes>[^\n]+(?:\n    # [^\n]+)*)\.\n"
 )
 CLAUSE = re.compile(r"([a-z-]+)(?: \(([^)]*)\))?")
 # Routes for browsers, workers and other programs, and routes that methods of `Client` use.
@@ -87,7 +88,7 @@ def claimed(mark: re.Match[str], by_hand: Iterable[str]) -> Iterator[tuple[Route
             raise SystemExit(f"No route is called {unknown[0]}: look at the comment that names {tag}.")
         for verb, route in own.items():
             name = names.get(verb, verb.replace("-", "_"))
-            if name != "-" and name not in by_hand:
+            if name != "none" and name not in by_hand:
                 yield route, name
 
 

@@ -52,7 +52,7 @@ class DeadLettersResource(Resource):
             body["params"] = dict(params)
         return ReplayInfo.of(await self._caller.post(path_of("dlq", "replays"), body))
 
-    # `python -m tools.sdk` generates the rest, from the routes of dlq.
+    # `python -m tools.sdk` writes the methods below, from the routes of dlq.
 
     async def list(
         self, *, state: Literal["open", "retried", "discarded", "all"] | None = None, job: str | None = None,
@@ -142,7 +142,7 @@ def _filter(filters: DeadLetterFilters) -> dict[str, Any]:
 class WorkersResource(Resource):
     """Worker processes."""
 
-    # `python -m tools.sdk` generates the rest, from the routes of workers, autoscale (queue: signals), enrolments
+    # `python -m tools.sdk` writes the methods below, from the routes of workers, autoscale (queue: signals), enrolments
     # (create: enrol).
 
     async def list(self) -> ResultPage[WorkerInfo]:
@@ -190,7 +190,7 @@ class WorkersResource(Resource):
 class ServersResource(Resource):
     """The servers of an installation."""
 
-    # `python -m tools.sdk` generates the rest, from the routes of servers.
+    # `python -m tools.sdk` writes the methods below, from the routes of servers.
 
     async def list(self) -> ResultPage[ApiDocument]:
         """List the servers with a recent heartbeat."""
@@ -209,7 +209,7 @@ class AuditResource(Resource):
         timeout = 600.0
         return ApiDocument.of(await (self._caller.post(path, timeout=timeout) if repair else self._caller.get(path)))
 
-    # `python -m tools.sdk` generates the rest, from the routes of audit (verify: verify_log, repair: executions).
+    # `python -m tools.sdk` writes the methods below, from the routes of audit (verify: verify_log, repair: executions).
 
     async def log(
         self, *, since: datetime | str | None = None, until: datetime | str | None = None, actor: str | None = None,
@@ -217,9 +217,10 @@ class AuditResource(Resource):
     ) -> ResultPage[ApiDocument]:  # fmt: skip
         """List the actions of users and programs, newest first, with the changed fields before and after.
 
-        `since`: Rows from this time on. `until`: Rows before this time. `actor`: `key:` and a key's id, or
-        `user:` and a name. `target`: An object and its parts, such as `jobs/etl`, or all objects of a noun:
-        `jobs`. `action`: An operation, such as `jobs.edit`, or all operations of a noun: `jobs.`.
+        `since`: Only rows from this time on. `until`: Only rows before this time. `actor`: Only this actor:
+        `key:` and a key's id, or `user:` and a name. `target`: Only this object and its parts, such as
+        `jobs/etl`, or all objects of a kind, such as `jobs`. `action`: Only this operation, such as `jobs.edit`,
+        or, with a dot at the end, all such operations: `jobs.`.
         """
         query = {
             "from": instant(since), "to": instant(until), "actor": actor, "target": target, "action": action,
@@ -246,7 +247,7 @@ class AuditResource(Resource):
 class ClockResource(Resource):
     """The server's clock and its trust in it."""
 
-    # `python -m tools.sdk` generates the rest, from the routes of clock.
+    # `python -m tools.sdk` writes the methods below, from the routes of clock.
 
     async def get(self) -> ApiDocument:
         """Read the server's clock."""

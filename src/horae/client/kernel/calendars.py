@@ -39,7 +39,7 @@ class CalendarsResource(Resource):
         after = await self.put(name, document)
         return after, "unchanged" if after.version == before.version else "changed"
 
-    # `python -m tools.sdk` generates the rest, from the routes of calendars (create: -).
+    # `python -m tools.sdk` writes the methods below, from the routes of calendars (create: none).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[CalendarInfo]:
         """List calendars by name."""

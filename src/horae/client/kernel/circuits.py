@@ -39,7 +39,7 @@ class CircuitsResource(Resource):
     `ref` is a job's name or id. If a job has a circuit for each value of its circuit key, `key` is this value.
     """
 
-    # `python -m tools.sdk` generates the rest, from the routes of circuits.
+    # `python -m tools.sdk` writes the methods below, from the routes of circuits.
 
     async def list(self) -> ResultPage[CircuitInfo]:
         """List circuits that are open or half-open."""

@@ -179,7 +179,7 @@ class ExecutionsResource(Resource):
             async for chunk in opened.chunks:
                 yield chunk
 
-    # `python -m tools.sdk` generates the rest, from the routes of executions (submit: -, skip-step: skip,
+    # `python -m tools.sdk` writes the methods below, from the routes of executions (submit: none, skip-step: skip,
     # complete-step: complete, artifact: read_artifact, log: read_log).
 
     async def counts(self) -> ApiDocument:

@@ -99,7 +99,7 @@ class JobsResource(Resource):
         body = {**described(options, OF_ONE, "trigger(...)"), **({} if params is None else {"params": params})}
         return ExecutionInfo.of(await self._caller.post(path_of("jobs", ref, "trigger"), body))
 
-    # `python -m tools.sdk` generates the rest, from the routes of jobs.
+    # `python -m tools.sdk` writes the methods below, from the routes of jobs.
 
     async def list(
         self, *, search: str | None = None, prefix: str | None = None,

@@ -21,7 +21,7 @@ class KeysResource(Resource):
         code = await self._caller.post(path_of("sign-in", "codes"))
         return ApiDocument.of({"url": f"{self._caller.place}/#code={code['code']}", "expiresAt": code["expiresAt"]})
 
-    # `python -m tools.sdk` generates the rest, from the routes of keys (revoke: delete).
+    # `python -m tools.sdk` writes the methods below, from the routes of keys (revoke: delete).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[ApiDocument]:
         """List keys, including revoked and expired ones; their secrets are not stored."""

@@ -45,7 +45,7 @@ class NamespacesResource(Resource):
         """Set the quotas of a namespace; a quota that is not given is unlimited."""
         return ApiDocument.of(await self._caller.edit("PUT", path_of("namespaces", name, "quota"), definition(bounds)))
 
-    # `python -m tools.sdk` generates the rest, from the routes of namespaces.
+    # `python -m tools.sdk` writes the methods below, from the routes of namespaces.
 
     async def list(self) -> ResultPage[ApiDocument]:
         """List the namespaces that this credential is for."""

@@ -123,7 +123,8 @@ class QueuesResource(Resource):
                 return found
             await self._caller.env.clock.sleep(LOOK)
 
-    # `python -m tools.sdk` generates the rest, from the routes of queues (put: set, patch: set, window: set_window).
+    # `python -m tools.sdk` writes the methods below, from the routes of queues (put: set, patch: set,
+    # window: set_window).
 
     async def list(self) -> ResultPage[ApiDocument]:
         """List queues with their lanes, the numbers of queued and running executions, and their present holds."""

@@ -18,7 +18,7 @@ class SecretInfo(ApiDocument, frozen=True, kw_only=True):
 class SecretsResource(Resource):
     """The secrets of the namespace."""
 
-    # `python -m tools.sdk` generates the rest, from the routes of secrets (put: set).
+    # `python -m tools.sdk` writes the methods below, from the routes of secrets (put: set).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[SecretInfo]:
         """List secrets by name, without their values."""

@@ -78,7 +78,7 @@ class TriggersResource(Resource):
         body = {**spelled, **{field: value for field, value in options.items() if value is not None}}
         return Preview.of(await self._caller.post(path_of("triggers", "preview"), body))
 
-    # `python -m tools.sdk` generates the rest, from the routes of triggers.
+    # `python -m tools.sdk` writes the methods below, from the routes of triggers.
 
     async def list(
         self, *, job: str | None = None, state: Literal["active", "paused", "ended"] | None = None,
@@ -117,7 +117,7 @@ class TriggersResource(Resource):
 class FiresResource(Resource):
     """Past and coming fires."""
 
-    # `python -m tools.sdk` generates the rest, from the routes of fires (count: counts).
+    # `python -m tools.sdk` writes the methods below, from the routes of fires (count: counts).
 
     async def list(
         self, *, since: datetime | str | None = None, until: datetime | str | None = None, job: str | None = None,

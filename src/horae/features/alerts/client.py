@@ -77,7 +77,7 @@ class AlertRulesResource(Resource):
         answer = await self._caller.post(path_of("alert-rules", name, "acknowledge"))
         return int(answer["acknowledged"])
 
-    # `python -m tools.sdk` generates the rest, from the routes of alert-rules (create: -).
+    # `python -m tools.sdk` writes the methods below, from the routes of alert-rules (create: none).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[AlertRule]:
         """List alert rules by name."""
@@ -115,7 +115,7 @@ class AlertRulesResource(Resource):
 class AlertChannelsResource(Resource):
     """Operations on channels."""
 
-    # `python -m tools.sdk` generates the rest, from the routes of alert-channels (create: -).
+    # `python -m tools.sdk` writes the methods below, from the routes of alert-channels (create: none).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[AlertChannel]:
         """List channels by name, without their secrets."""
@@ -149,7 +149,7 @@ class AlertsResource(Resource):
     rules: AlertRulesResource
     channels: AlertChannelsResource
 
-    # `python -m tools.sdk` generates the rest, from the routes of alerts.
+    # `python -m tools.sdk` writes the methods below, from the routes of alerts.
 
     async def list(
         self, *, state: Literal["firing", "recovered"] | None = None, rule: str | None = None,

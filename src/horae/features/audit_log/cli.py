@@ -41,16 +41,18 @@ def log() -> None:
 def _filters(command: Any) -> Any:
     """Add the options that select rows."""
     options = (
-        click.option("--from", "since", type=TIME, help="Rows from this time on."),
-        click.option("--to", "until", type=TIME, help="Rows before this time."),
-        click.option("--actor", metavar="WHO", help='"key:" and a key\'s id, or "user:" and a name.'),
+        click.option("--from", "since", type=TIME, help="Only rows from this time on."),
+        click.option("--to", "until", type=TIME, help="Only rows before this time."),
+        click.option("--actor", metavar="WHO", help='Only this actor: "key:" and a key\'s id, or "user:" and a name.'),
         click.option(
-            "--action", metavar="NAME", help="An operation, such as jobs.edit, or all operations of a noun: jobs."
+            "--action",
+            metavar="NAME",
+            help='Only this operation, such as jobs.edit, or, with a dot at the end, all such operations: "jobs.".',
         ),
         click.option(
             "--target",
             metavar="THING",
-            help="An object and its parts, such as jobs/etl, or all objects of a noun: jobs.",
+            help="Only this object and its parts, such as jobs/etl, or all objects of a kind, such as jobs.",
         ),
     )
     for option in reversed(options):
@@ -84,8 +86,8 @@ async def export(api: Api, **asked: Any) -> None:
 async def verify(api: Api) -> None:
     """Check that no row was edited, removed, moved or cut off.
 
-    Exit 1 names the first row that differs from the original. Store the head that this prints in another place: a later
-    log that does not contain it was rewritten.
+    If the log was changed, the exit code is 1, and the output names the first row that differs from the original. Store
+    the head that this prints in another place: a later log that does not contain it was rewritten.
     """
     verdict = (await api.client.audit.verify_log()).raw
     if not api.out.is_for_people:
@@ -94,7 +96,7 @@ async def verify(api: Api) -> None:
         api.out.say(f"The log is intact: {verdict['rows']:,} rows, head {verdict['head']}.")
         if not verdict["signed"]:
             api.out.say(
-                "Its head is not signed: with a secret key (HORAE_SECRET_KEY) removed rows at the end are noticed, too."
+                "Its head is not signed, so removed rows at the end are not noticed. To sign it, set HORAE_SECRET_KEY."
             )
     else:
         api.out.say(f"The log is broken at row {verdict['broken']['seq']:,}: {verdict['broken']['reason']}.")

@@ -1,4 +1,4 @@
-"""The audit log: each change is logged before it starts and after it ends, so no change is without a row."""
+"""The audit log: each change is logged before it starts and after it ends, so that no change is without a row."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,12 +17,12 @@ from horae.model.tenancy.audit import AuditEntry
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE, Principal
 from horae.store.contract import Store
 
-MOST_TOGETHER = 64
-CHECKED_TOGETHER = 2000  # rows that are read together
+MOST_TOGETHER = 64  # entries that are appended in one transaction
+CHECKED_TOGETHER = 2000  # rows that the check reads in one transaction
 DENIED_EVERY = 60.0  # seconds before the same denial of a credential is logged again
-MOST_DENIED_OF_ONE = 20  # rows of one credential in that time
-MOST_DENIED = 10_000
-MOST_FAILED = 200  # rows of failed sign-ins in that time, from all addresses
+MOST_DENIED_OF_ONE = 20  # rows about denials of one credential in `DENIED_EVERY` seconds
+MOST_DENIED = 10_000  # credentials whose denials are remembered
+MOST_FAILED = 200  # rows about failed sign-ins in `DENIED_EVERY` seconds, from all addresses
 NOBODY = "nobody"  # the actor of requests without a valid credential
 
 
@@ -30,17 +30,17 @@ class AuditLog:
     """Appends to the log and reads it."""
 
     def __init__(self, env: Env, store: Store, sealer: Sealer) -> None:
-        """Create the log; `sealer` signs the head, with a key outside the store."""
+        """Create the log; `sealer` signs its head with a key that is not in the store."""
         self._env, self._store, self._sealer = env, store, sealer
         self._denied: dict[str, dict[tuple[str, str], float]] = {}  # by credential: denied operations, with their times
         self._batcher: Batcher[AuditEntry, int] = Batcher(self._write, most=MOST_TOGETHER)
 
     async def append(self, entry: AuditEntry) -> int:
-        """Append an entry; return its position when it is stored."""
+        """Append an entry; return its position in the log when it is stored."""
         return await self._batcher.do(entry)
 
     async def note(self, who: Principal, address: str, action: str, target: str = "", detail: str = "{}") -> None:
-        """Log an action of a user who came without a credential and has one now, such as a sign-in."""
+        """Log an action by which a user without a credential has got one, such as a sign-in."""
         actor = who.key if who.kind == "user" else f"key:{who.key}"
         await self.append(
             AuditEntry(
@@ -57,12 +57,12 @@ class AuditLog:
         )
 
     async def deny(self, entry: AuditEntry) -> None:
-        """Log a denied operation, unless it repeats a recent one: repeated requests must not fill the store."""
+        """Log a denied operation, unless the same was denied recently: repeated requests must not fill the store."""
         if self._is_new(entry.actor, (entry.action, entry.target), MOST_DENIED_OF_ONE):
             await self.append(entry)
 
     async def fail(self, action: str, name: str, address: str, said: str) -> None:
-        """Log a failed sign-in, limited for each name and address and in total."""
+        """Log a failed sign-in, unless too many were logged recently: from its address, or from all addresses."""
         where = f"from {network_of(address)}"
         if not self._is_new(where, (action, name), MOST_DENIED_OF_ONE):
             return
@@ -77,7 +77,7 @@ class AuditLog:
             await self.append(entry)
 
     def _is_new(self, who: str, what: tuple[str, str], most: int) -> bool:
-        """Tell whether a denial is new, and within the limit of its credential; if so, remember it."""
+        """Tell whether a denial is new and below the limit of its credential (`who`); if so, remember it."""
         now = self._env.clock.monotonic()
         lately = {known: at for known, at in self._denied.get(who, {}).items() if now - at < DENIED_EVERY}
         if what in lately or len(lately) >= most:
@@ -96,7 +96,7 @@ class AuditLog:
         return [show_row(link, name) for link, name in await self._store.read(lambda: scripts.rows(filters))]
 
     async def verify(self) -> AuditVerdict:
-        """Check the whole chain, page by page, up to the head at the time of the last page."""
+        """Check the whole chain, page by page, up to the head that is read together with the last page."""
         checker, is_whole = ChainChecker(), False
         while not is_whole and checker.broken is None:
             head, links = await self._page(checker.seq)

@@ -35,17 +35,29 @@ class FireAuditQuery(Query, frozen=True, kw_only=True):
 class AuditLogQuery(Paged, frozen=True, kw_only=True):
     """The selection of rows of the audit log, newest first."""
 
-    since: Annotated[When, Meta(description="Rows from this time on.")] | None = field(default=None, name="from")
-    until: Annotated[When, Meta(description="Rows before this time.")] | None = field(default=None, name="to")
-    actor: Annotated[Text, Meta(description="`key:` and a key's id, or `user:` and a name.")] | None = None
+    since: Annotated[When, Meta(description="Only rows from this time on.")] | None = field(default=None, name="from")
+    until: Annotated[When, Meta(description="Only rows before this time.")] | None = field(default=None, name="to")
+    actor: (
+        Annotated[Text, Meta(description="Only this actor: `key:` and a key's id, or `user:` and a name.")] | None
+    ) = None
     target: (
         Annotated[
-            Text, Meta(description="An object and its parts, such as `jobs/etl`, or all objects of a noun: `jobs`.")
+            Text,
+            Meta(
+                description="Only this object and its parts, such as `jobs/etl`, or all objects of a kind, such as"
+                " `jobs`."
+            ),
         ]
         | None
     ) = None
     action: (
-        Annotated[Text, Meta(description="An operation, such as `jobs.edit`, or all operations of a noun: `jobs.`.")]
+        Annotated[
+            Text,
+            Meta(
+                description="Only this operation, such as `jobs.edit`, or, with a dot at the end, all such operations:"
+                " `jobs.`."
+            ),
+        ]
         | None
     ) = None
 

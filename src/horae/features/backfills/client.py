@@ -84,7 +84,7 @@ class BackfillsResource(Resource):
             await self._caller.env.clock.sleep(POLL_INTERVAL)
         return found
 
-    # `python -m tools.sdk` generates the rest, from the routes of backfills.
+    # `python -m tools.sdk` writes the methods below, from the routes of backfills.
 
     async def list(
         self, *, job: str | None = None, state: Literal["running", "paused", "cancelled", "done"] | None = None,

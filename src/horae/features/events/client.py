@@ -46,8 +46,8 @@ class EventsResource(Resource):
         answer = await self._caller.post(path_of("events"), {"events": list(events)})
         return [SentEvent.of(one) for one in answer["items"]]
 
-    # `python -m tools.sdk` generates the rest, from the routes of events, hooks (get: webhook, create: create_webhook,
-    # delete: delete_webhook, receive: -).
+    # `python -m tools.sdk` writes the methods below, from the routes of events, hooks (get: webhook,
+    # create: create_webhook, delete: delete_webhook, receive: none).
 
     async def list(
         self, *, name: str | None = None, limit: int | None = None, cursor: str | None = None

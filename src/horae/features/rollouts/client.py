@@ -34,7 +34,7 @@ class RolloutsResource(Resource):
             body["versions"] = {str(version): weight for version, weight in (options["versions"] or {}).items()}
         return RolloutInfo.of(await self._caller.edit("PUT", path_of("jobs", ref, "rollout"), body, if_match))
 
-    # `python -m tools.sdk` generates the rest, from the routes of rollouts (put: start).
+    # `python -m tools.sdk` writes the methods below, from the routes of rollouts (put: start).
 
     async def get(self, ref: str) -> RolloutInfo:
         """Read a job's newest rollout: shares, failure rates and durations of its versions."""

@@ -36,7 +36,7 @@ class TemplatesResource(Resource):
         after = await self.put(name, document)
         return after, "unchanged" if after.version == before.version else "changed"
 
-    # `python -m tools.sdk` generates the rest, from the routes of templates (create: -).
+    # `python -m tools.sdk` writes the methods below, from the routes of templates (create: none).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[TemplateInfo]:
         """List templates by name."""

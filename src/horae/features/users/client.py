@@ -10,7 +10,7 @@ from horae.client.views import ApiDocument, ResultPage, page_of
 class UsersResource(Resource):
     """The users of an installation. Passwords are only sent, never returned."""
 
-    # `python -m tools.sdk` generates the rest, from the routes of users.
+    # `python -m tools.sdk` writes the methods below, from the routes of users.
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[ApiDocument]:
         """List users in the order of their names; administrators of a namespace see only the users of this

@@ -1,8 +1,8 @@
 """The audit log: all actions with actor, target, time and address, as links of a chain.
 
 The hash of each link covers its content and the previous link's hash. Therefore, editing, removing or moving a link
-breaks the chain at that place. The head records the chain's length and is signed, so links missing at the end are
-noticed.
+breaks the chain at that place. The head has the length of the chain and is signed, so that missing links at the end
+are noticed, too.
 """
 
 import hashlib
@@ -46,13 +46,13 @@ class ChainBreak(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def link(entry: AuditEntry, before: ChainHead) -> Link:
-    """Append an entry to the chain."""
+    """Return the link that appends an entry to the chain that ends at `before`."""
     seq = before.seq + 1
     return Link(seq, entry, hash_of(seq, entry, before.hash))
 
 
 def hash_of(seq: int, entry: AuditEntry, before: bytes) -> bytes:
-    """Return the hash of a link: over the previous hash and the content, in one fixed encoding."""
+    """Return the hash of a link: over the previous link's hash (`before`) and the content, in one fixed encoding."""
     said = (
         seq, entry.at, entry.namespace, entry.actor, entry.actor_name, entry.address, entry.action, entry.target,
         entry.outcome, entry.detail, entry.begun,
@@ -61,31 +61,31 @@ def hash_of(seq: int, entry: AuditEntry, before: bytes) -> bytes:
 
 
 class ChainChecker:
-    """A checker that follows the chain link by link; `broken` is the first broken place."""
+    """Checks the chain link by link. `broken` is the first broken place, if any."""
 
     def __init__(self) -> None:
         self.seq, self.hash = 0, FIRST
         self.broken: ChainBreak | None = None
 
     def follow(self, links: Iterable[Link]) -> None:
-        """Check the next links; links after a broken one prove nothing."""
+        """Check the next links, up to the first broken one: links after it prove nothing."""
         for one in links:
             if self.broken is not None:
                 return
-            self._look(one)
+            self._check(one)
 
     def end(self, head: ChainHead, is_signed: Callable[[bytes, bytes], bool]) -> None:
-        """Compare the end with the stored head; the head of an empty log is not signed."""
+        """Compare the end of the chain with the stored head, and check the head's signature unless the log is empty."""
         if self.broken is not None:
             return
         if self.seq < head.seq:
-            self._break(self.seq + 1, f"it is missing: the log ends before it, and had {head.seq} rows")
+            self._break(self.seq + 1, f"it is missing: the log ends before it, but it had {head.seq} rows")
         elif self.seq > head.seq or self.hash != head.hash:
-            self._break(self.seq, f"the stored head differs: it is of row {head.seq}")
+            self._break(self.seq, f"it does not match the stored head, which is that of row {head.seq}")
         elif head.seq and not is_signed(head.signed_bytes, head.signature):
             self._break(self.seq, "the head is not signed with this installation's key")
 
-    def _look(self, one: Link) -> None:
+    def _check(self, one: Link) -> None:
         wanted = self.seq + 1
         if one.seq != wanted:
             self._break(wanted, f"it is missing: row {one.seq} follows row {self.seq}")
@@ -99,13 +99,13 @@ class ChainChecker:
 
 
 class RowFilter(Struct, frozen=True, kw_only=True):
-    """The rows to read, newest first."""
+    """The rows to read, newest first. An empty text does not restrict the rows."""
 
-    before: int
-    since: int
-    until: int
+    before: int  # only rows before this position
+    since: int  # instant
+    until: int  # instant, exclusive
     limit: int
     namespace: int
-    action: str = ""  # "jobs.edit", or "jobs." for all that begin with it
+    action: str = ""  # "jobs.edit", or "jobs." for all actions that begin with it
     actor: str = ""
-    target: str = ""  # "jobs/etl" and its parts, or "jobs" for all of a noun
+    target: str = ""  # "jobs/etl" for this object and its parts, or "jobs" for all jobs

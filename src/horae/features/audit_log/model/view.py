@@ -13,8 +13,8 @@ from horae.model.tenancy.audit import Outcome
 class AuditRow(View, frozen=True, kw_only=True):
     """An action: its actor, target, time, address and outcome.
 
-    `outcome` is `done`; `refused` for an invalid request; `denied` without a permission; `failed`; or `begun`: it is in
-    progress, or its server ended before it could log the outcome.
+    `outcome` is `done`; `refused` if the request was invalid; `denied` if a permission was missing; `failed`; or
+    `begun`: the action is in progress, or its server ended before it could log the outcome.
     """
 
     seq: int
@@ -29,15 +29,15 @@ class AuditRow(View, frozen=True, kw_only=True):
     detail: Annotated[
         Raw,
         Meta(
-            description="`changed`: each field before and after; `request` and `path`: what was asked; `status`;"
-            " `problem`; `made`: the id of what was made."
+            description="`changed`: each changed field before and after; `request` and `path`: the request; `status`"
+            " and `problem`: the answer; `made`: the id of the created object."
         ),
     ]
     hash: Annotated[str, Meta(description="The hash of this row and of the previous row's hash.")]
 
 
 class AuditVerdict(View, frozen=True, kw_only=True):
-    """The integrity of the log: `broken` is the first row that differs from the original."""
+    """The result of the check of the log. `broken` is the first row that differs from the original, if any."""
 
     rows: int
     head: str

@@ -1,6 +1,6 @@
 """Scripts of the audit log.
 
-Rows are appended under one lock, so each row follows the previous one; no script changes a row.
+Rows are appended under one lock, so that each row can be linked to the previous one. No script changes a row.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,22 +20,22 @@ KEEP_HEAD = Statement(
     " ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash, signature = excluded.signature",
 )
 CHAIN = Statement("audit_chain", f"SELECT {_SHOWN} FROM audit_log WHERE seq > $1 ORDER BY seq LIMIT $2")
-# A row "begun" is shown only without a row of its outcome: its server ended in between, or is still at work.
-_TOLD = "(l.outcome <> 'begun' OR NOT EXISTS (SELECT 1 FROM audit_log o WHERE o.begun = l.seq))"
+# A row "begun" is shown only if no row has the outcome of its action: it is in progress, or its server has ended.
+_LATEST_OF_ACTION = "(l.outcome <> 'begun' OR NOT EXISTS (SELECT 1 FROM audit_log o WHERE o.begun = l.seq))"
 _NAME = "(SELECT n.name FROM namespaces n WHERE n.id = l.namespace)"
 _ROWS = (
     f"SELECT {_SHOWN}, {_NAME} FROM audit_log l WHERE l.namespace = $5 AND l.seq < $1 AND l.at >= $2 AND l.at < $3"
-    f" AND ($6 = '' OR l.action LIKE $6) AND {_TOLD}"
+    f" AND ($6 = '' OR l.action LIKE $6) AND {_LATEST_OF_ACTION}"
 )
 _LAST = " ORDER BY l.seq DESC LIMIT $4"
 OF_NAMESPACE = Statement("audit_rows", _ROWS + _LAST)
 OF_ACTOR = Statement("audit_rows_of_actor", _ROWS + " AND l.actor = $7" + _LAST)
 _BY = " AND ($7 = '' OR l.actor = $7)"
 _BELOW = "l.target >= $9 AND l.target < $10"
-# All rows of a noun are a large part of the log: it is read from its end.
+# The rows about all objects of a kind are a large part of the log, so the log is read from its end until they suffice.
 OF_NOUN = Statement("audit_rows_of_noun", f"{_ROWS}{_BY} AND (l.target = $8 OR {_BELOW}){_LAST}")
-# An object's own rows are in order in their index. Rows of its parts are not, but they are few: all are found by the
-# same index and sorted (`+ 0`), independent of the log's length.
+# An index has an object's own rows in order. Rows about its parts are not in order there, but they are few. The same
+# index finds all of them, because `+ 0` keeps the planner from reading the log in order; so they are sorted.
 OF_THING = Statement(
     "audit_rows_of_thing",
     f"SELECT * FROM ({_ROWS}{_BY} AND l.target = $8{_LAST}) AS own UNION ALL"
@@ -55,7 +55,7 @@ HOLDINGS = Holdings(
 
 
 def append(entries: Sequence[AuditEntry], sign: Sign) -> Script[list[int]]:
-    """Append entries; return their positions."""
+    """Append entries to the log; return their positions. `sign` signs the new head."""
     yield Lock(("audit-log",))
     end = yield from head()
     links: list[Link] = []
@@ -74,7 +74,7 @@ def head() -> Script[ChainHead]:
 
 
 def chain(after: int, limit: int) -> Script[tuple[ChainHead, list[Link]]]:
-    """Return the next links and the end of the log."""
+    """Return the links after a position, and the end of the log."""
     end = yield from head()
     return end, [_link(row) for row in (yield Fetch(CHAIN, (after, limit)))]
 
