@@ -1,8 +1,9 @@
 """Fair shares: how much worker time each share of a fair queue has received, through this and the other servers.
 
 A claim charges a share with the expected time of the claimed executions. When they end, the charge is corrected to
-their real time. The sums are kept in memory. Once a second, a server writes its own charges and reads those of the
-other servers. So fairness may be off by a second's work, but nothing else depends on these sums.
+their real time. (A policy may charge by the number of executions instead.) The sums are kept in memory. Once a second,
+a server writes its own charges and reads those of the other servers. So fairness may be off by a second's work, but
+nothing else depends on these sums.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

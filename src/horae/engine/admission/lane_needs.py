@@ -17,13 +17,13 @@ class LaneNeeds:
         self._occupied = occupied
         self.terms: dict[int, Requirements] = {}
         self.costs: dict[int, Cost] = {}  # lane -> cost of an execution; only lanes where it is more than a slot
-        self.among: dict[int, WorkerGroup] = {}  # lane -> the workers over which its executions must be spread
+        self.spread: dict[int, WorkerGroup] = {}  # lane -> the workers over which its executions must be spread
         self.reserved: Mapping[UUID, int] = {}  # session -> the lane for which it is reserved
         self._temporary: set[int] = set()  # lanes that executions leave after a while for a lane with fewer needs
 
     def replace_lanes(self, lanes: Iterable[Lane], queues: Mapping[int, str]) -> None:
         """Replace all lanes; `queues` has the names of their queues."""
-        self.terms, self.costs, self.among, self._temporary = {}, {}, {}, set()
+        self.terms, self.costs, self.spread, self._temporary = {}, {}, {}, set()
         for lane in lanes:
             self.add(lane, queues[lane.queue])
 
@@ -33,7 +33,7 @@ class LaneNeeds:
         if terms.cost:
             self.costs[lane.id] = terms.cost
         if terms.spread:
-            self.among[lane.id] = WorkerGroup(queue, terms)
+            self.spread[lane.id] = WorkerGroup(queue, terms)
         if terms.is_temporary:
             self._temporary.add(lane.id)
 
@@ -50,7 +50,7 @@ class LaneNeeds:
 
     def plain_lanes(self, lanes: frozenset[int]) -> frozenset[int]:
         """Return those of the lanes whose executions take one slot of any worker, so that their order is free."""
-        return lanes.difference(self.costs, self.among) if self.costs or self.among else lanes
+        return lanes.difference(self.costs, self.spread) if self.costs or self.spread else lanes
 
     def has_temporary(self, lanes: Collection[int]) -> bool:
         """Return whether one of these lanes holds its executions only temporarily."""

@@ -44,7 +44,7 @@ class OwnedJobDraft(Struct, frozen=True, kw_only=True):
 
 
 class OwnedJobsPlan(Struct, frozen=True, kw_only=True):
-    """The consequences of a job's change for owned jobs, and the state that must be unchanged when it is written."""
+    """The changes of owned jobs that a job's change causes, and the state in which they may be written."""
 
     drafts: tuple[OwnedJobDraft, ...] = ()
     uses: tuple[tuple[UUID | None, frozenset[UUID]], ...] = ()  # job -> jobs that it runs; None: the job being written

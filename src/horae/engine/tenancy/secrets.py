@@ -35,7 +35,7 @@ RefuseDeletion = Callable[[Store, int, str], Awaitable[None]]  # raises Conflict
 
 
 class GrantedSecrets(Struct, frozen=True):
-    """The secrets of a grant: values by name, and the reasons why others are missing."""
+    """The secrets of a grant: values by name, and for each missing secret the reason."""
 
     values: dict[str, str]
     problems: dict[str, str]

@@ -1,7 +1,7 @@
 """Forecasts: the numbers of coming fires by spans of time, counted in the background for namespaces that users look at.
 
-Timers are counted in the order of their next fire, for a limited time. The timers that are left then fire later, so
-only the spans from the next fire of the first of them on may have more fires than were counted.
+Timers are counted in the order of their next fire, for a limited time. If timers are left uncounted, only the spans
+from the next fire of the first uncounted timer on may have more fires than were counted.
 """
 
 from collections import Counter

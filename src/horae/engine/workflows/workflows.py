@@ -1,7 +1,6 @@
-"""Services of workflows: one starts them without a worker, one handles due, late and stopped workflows.
+"""Services of workflows: one starts workflows without a worker, one handles due, late and stopped workflows.
 
-Steps follow one another in the transactions that end them. These two services do everything that no such transaction
-does.
+The transaction that ends a step starts the next steps. These two services do everything else.
 """
 
 from collections.abc import Sequence
