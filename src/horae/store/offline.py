@@ -19,7 +19,9 @@ async def pause_job(driver: Driver, namespace: str, name: str, reason: str, now:
     version = await schema_version(driver)
     if version != HEAD:
         message = f"The store is at revision {version or 'none'}, and this program needs {HEAD}."
-        raise Conflict(message, "Use the program of the store's version, or run `horae db upgrade` first.")
+        raise Conflict(
+            message, "Use the version of Horae to which this store belongs, or run `horae db upgrade` first."
+        )
 
     def script() -> Script[bool]:
         space = yield from namespaces.by_name(namespace)

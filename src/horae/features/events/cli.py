@@ -127,4 +127,4 @@ def _read_secret(path: str) -> str:
     try:
         return (sys.stdin.read() if path == "-" else Path(path).read_text()).strip()
     except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}.", "Check its name and rights.") from None
+        raise BadInput(f"{path} cannot be read: {error.strerror}.", "Check its name and permissions.") from None

@@ -71,8 +71,9 @@ class EventsResource(Resource):
         URL and secret are shown only in this answer. `new_url` creates a new URL, too. A webhook without
         signatures always gets a new URL, because its URL is its only secret.
 
-        `secret`: The secret of the sender; by default, a new one. `new_url`: Create a new URL beside the old one.
-        `old_for`: How long the old secret or URL stays valid. "5m", "1h30m", ISO 8601 or seconds; 1d by default.
+        `secret`: The sender's secret; by default a new secret is generated. `new_url`: Create a new URL beside
+        the old one. `old_for`: How long the old secret or URL stays valid. "5m", "1h30m", ISO 8601 or seconds; 1d
+        by default.
         """
         body = given(secret=secret, new_url=new_url or None, old_for=span(old_for))
         return ApiDocument.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "webhook"), body))

@@ -28,8 +28,8 @@ _PATH = f"{API}/jobs/{{ref}}/triggers/{{name}}/webhook"
 _SIGNED = {
     "webhook-id": "Standard Webhooks: the message's id, the same if the message is sent again.",
     "webhook-timestamp": "Standard Webhooks: the time of signing in seconds since 1970, at most five minutes old.",
-    "webhook-signature": "Standard Webhooks: `v1,` and the signature; several are separated by spaces.",
-    "X-Hub-Signature-256": "GitHub's signature of the body, instead of these three.",
+    "webhook-signature": "Standard Webhooks: `v1,` and the signature; several signatures are separated by spaces.",
+    "X-Hub-Signature-256": "GitHub's signature of the body, instead of the three headers of Standard Webhooks.",
 }
 
 

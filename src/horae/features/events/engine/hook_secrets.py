@@ -34,7 +34,7 @@ class HookSecrets:
         name = text.removeprefix(SCHEME)
         if not is_stored(name):
             remedy = 'Refer to a secret of the store: "secret://NAME".'
-            raise BadInput("Only workers have the secret that this refers to.", remedy, field="secret")
+            raise BadInput("This refers to a secret that only workers have.", remedy, field="secret")
         given = await self._secrets.grant(namespace, [name])
         if name in given.problems:
             raise BadInput(given.problems[name], field="secret")

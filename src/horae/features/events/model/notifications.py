@@ -49,7 +49,7 @@ def read_notification(body: Any) -> list[ObjectChange] | ObjectStoreNotice | Non
     try:
         return _read(body)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+        reason = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
         raise BadInput(
             f"This looks like an object store's notification, but cannot be read: {reason[:200]}.",
             "Send it in the format of S3, MinIO or Google Cloud Storage.",

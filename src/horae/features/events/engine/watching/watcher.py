@@ -47,7 +47,7 @@ class Places:
         """Refuse a place outside the allowed roots. Raises BadInput."""
         if is_within(place.url, self._roots):
             return
-        allowed = f"It may watch {', '.join(self._roots)}." if self._roots else "It has no allowed places."
+        allowed = f"It may watch {', '.join(self._roots)}." if self._roots else "No places are allowed on it."
         remedy = f"{allowed} An administrator allows more with HORAE_WATCH_ROOTS, such as /srv/inbox,s3://bucket/inbox."
         raise BadInput(f"This server may not watch {place.url}.", remedy, field=field)
 
