@@ -78,4 +78,4 @@ def test_options_of_other_systems_are_suggested_by_their_name_here():
 
 def test_a_misspelt_variable_is_named_by_every_command():
     said = CliRunner().invoke(cli, ["version"], env={"HORAE_PROT": "1"}).stderr
-    assert said == "Warning: HORAE_PROT means nothing to Horae. Did you mean HORAE_PORT?\n"
+    assert said == "Warning: HORAE_PROT is not a setting of Horae. Did you mean HORAE_PORT?\n"

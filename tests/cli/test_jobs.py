@@ -369,7 +369,12 @@ def refusing(field: str, remedy: str) -> FakeApi:
         ("timeout", 'Write it as "5m".', "--timeout", 'Write it as "5m".'),
         ("schedule.every", 'Write it as "5m".', "--every", 'Write it as "5m".'),
         ("retry.delay", 'Write it as "5m".', "--retry-delay", 'Write it as "5m".'),
-        ("needs[0]", 'Write ["gpu=a100", "ssd"].', "--need", "--need LABEL: Labels its worker must carry, as gpu=a100"),
+        (
+            "needs[0]",
+            'Write ["gpu=a100", "ssd"].',
+            "--need",
+            "--need LABEL: Labels its worker must carry, such as gpu=a100",
+        ),
         ("dependencies", "Create it first.", "--depends-on", "Create it first."),
         ("http.url", 'Write {"url": "https://..."}.', "--http", "--http URL: Send an HTTP request."),
         ("retries", 'Set "retries": 0.', "--retries", "--retries N: Further tries after the job's own failures"),

@@ -54,7 +54,7 @@ async def test_the_first_signal_drains_and_the_second_aborts(capsys):
         os.kill(os.getpid(), signal.SIGINT)
         assert await working == "aborted"
     assert worker.drains == 1
-    assert "once more aborts" in capsys.readouterr().err
+    assert "second signal aborts" in capsys.readouterr().err
 
 
 def test_signals_at_the_same_time_count_once(capsys):
@@ -65,7 +65,7 @@ def test_signals_at_the_same_time_count_once(capsys):
         clock.advance(SECOND // 10)
     assert taken.drain.is_set()
     assert not taken.abort.is_set()
-    assert capsys.readouterr().err == "Draining; once more aborts.\n"
+    assert capsys.readouterr().err == "Draining; a second signal aborts.\n"
 
     clock.advance(SECOND)
     taken()

@@ -105,7 +105,8 @@ QUEUE = {
 def test_a_queue_shows_its_policy_and_limits():
     shown = run(FakeApi({"GET /queues/reports": QUEUE}), "queues", "show", "reports").stdout
     assert shown.splitlines()[1:] == [
-        "Policy: fifo", "Its executions may preempt preemptible ones.", "Limits: concurrency 3, maxQueued 1,000",
+        "Policy: fifo", "Executions of this queue may preempt preemptible executions.",
+        "Limits: concurrency 3, maxQueued 1,000",
     ]  # fmt: skip
 
 

@@ -94,7 +94,7 @@ def test_the_greeting_shows_all_addresses_and_files(up):
     assert f"{up.url}/#code=" in up.words
     assert "sqlite:///" in up.words
     assert str(up.folder / "admin.key") in up.words
-    assert f"{up.folder / 'secret.key'} seals them" in up.words
+    assert f"sealed with {up.folder / 'secret.key'}" in up.words
     assert len(re.findall(r"^  horae ", up.words, re.MULTILINE)) == 3
     assert oct((up.folder / "admin.key").stat().st_mode)[-3:] == "600"
 

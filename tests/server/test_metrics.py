@@ -8,7 +8,7 @@ from horae.engine.server_node import ServerNode
 from horae.env import SECOND, VirtualClock
 from horae.features.alerts.part import AlertsPart
 from horae.model.fleet.protocol import Failure
-from horae.server.metrics.families import bounded, named
+from horae.server.metrics.families import counts_by_name, limit_series
 from horae.server.metrics.traffic import RequestMetrics
 from tests.server.conftest import Api, Connect
 from tests.server.working import HandWorker, outcome
@@ -158,10 +158,10 @@ async def test_empty_metrics_are_reported_as_zero(api: Api, node: ServerNode):
 
 def test_counters_by_namespace_are_bounded_and_never_go_down():
     counts, names = {1: 5.0, 2: 1.0, 4: 2.0}, {1: "a", 3: "c", 4: "d"}
-    assert named(counts, names, most=2) == {"a": 5, "c": 0, "(others)": 2}
+    assert counts_by_name(counts, names, most=2) == {"a": 5, "c": 0, "(others)": 2}
     counts[4] += 90
-    assert named(counts, names | {2: "b"}, most=2) == {"a": 5, "c": 0, "(others)": 93}
-    assert named(counts, {1: "a", 2: "a"}, most=2) == {"a": 6}
+    assert counts_by_name(counts, names | {2: "b"}, most=2) == {"a": 5, "c": 0, "(others)": 93}
+    assert counts_by_name(counts, {1: "a", 2: "a"}, most=2) == {"a": 6}
 
 
 async def test_metrics_report_late_fires_dead_letters_and_limits(
@@ -190,14 +190,14 @@ async def test_metrics_report_late_fires_dead_letters_and_limits(
 def test_names_of_users_make_a_limited_number_of_series():
     queues = {("default", f"q{i}"): float(i) for i in range(10)}
 
-    assert bounded(queues, 2, most=10) == queues
-    kept = bounded(queues, 2, most=3)
+    assert limit_series(queues, 2, most=10) == queues
+    kept = limit_series(queues, 2, most=3)
     assert kept == {("default", "q9"): 9, ("default", "q8"): 8, ("default", "q7"): 7, ("(others)", "(others)"): 21}
     circuits = {("default", f"j{i}", state): 1.0 for i in range(3) for state in ("open", "half-open")}
-    assert bounded(circuits, 2, most=1)["(others)", "(others)", "half-open"] == 3
-    assert bounded(queues, 2, most=9, together=max)["(others)", "(others)"] == 0
+    assert limit_series(circuits, 2, most=1)["(others)", "(others)", "half-open"] == 3
+    assert limit_series(queues, 2, most=9, combine=max)["(others)", "(others)"] == 0
     least = {own: -value for own, value in queues.items()}
-    assert bounded(queues, 2, most=1, order=least) == {("default", "q0"): 0, ("(others)", "(others)"): 45}
+    assert limit_series(queues, 2, most=1, sort_values=least) == {("default", "q0"): 0, ("(others)", "(others)"): 45}
 
 
 async def test_metrics_report_alerts_and_their_notifications(api: Api, node: ServerNode, clock: VirtualClock):

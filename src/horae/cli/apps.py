@@ -46,17 +46,17 @@ def _module(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
             raise _broken(name, error) from error
-        remedy = "Start it in the folder that contains the package, or install the package."
+        remedy = "Start the command in the folder that contains the package, or install the package."
         raise NotFound(f"There is no module {error.name!r} to load the app from.", remedy) from None
     except Exception as error:
         raise _broken(name, error) from error
 
 
 def _broken(name: str, error: Exception) -> HoraeError:
-    """Describe an error in the user's code, with the last line of that code in the traceback."""
+    """Return the error for a module that fails to load, with the last line of the user's code in the traceback."""
     found = raised_at(error.__traceback__)
     place = "" if found is None else f" ({found[0]}, line {found[1]})"
-    remedy = f'Correct it; `python -c "import {name}"` shows the whole traceback.'
+    remedy = f'Correct the code; `python -c "import {name}"` shows the whole traceback.'
     return BadInput(f"{name} cannot be loaded: {type(error).__name__}: {error}{place}.", remedy)
 
 

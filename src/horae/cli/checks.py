@@ -16,9 +16,9 @@ from horae.errors import HoraeError
 State = Literal["ok", "warn", "fail"]
 
 MIB = 1024 * 1024
-LITTLE_DISK, TIGHT_DISK = 200 * MIB, 2048 * MIB
+LITTLE_DISK, TIGHT_DISK = 200 * MIB, 2048 * MIB  # bytes of free space, below which the check fails or warns
 MOST_EXECUTIONS, MOST_JOBS = 200, 10  # queued executions to inspect, and how many of their jobs to explain
-FIXED_SQLITE = (3, 51, 3)
+FIXED_SQLITE = (3, 51, 3)  # the first version without the WAL-reset bug
 
 
 class Check(Struct, frozen=True):
@@ -50,7 +50,7 @@ def _variables() -> Check:
     meant = "".join(
         f" Did you mean {right} instead of {name}?" for name, right in sorted(misspelled(os.environ).items())
     )
-    return Check("settings", "warn", f"{', '.join(strange)} means nothing to Horae", f"Correct or remove it.{meant}")
+    return Check("settings", "warn", f"not a setting of Horae: {', '.join(strange)}", f"Correct or remove it.{meant}")
 
 
 def _disk(settings: Settings) -> Check:
@@ -107,7 +107,7 @@ async def _server(client: Any, env: Env, settings: Settings) -> Any:
     try:
         health = await client.health()
     except HoraeError as error:
-        yield Check("server", "fail", error.detail, error.remedy or "Or look at the store: horae doctor --offline")
+        yield Check("server", "fail", error.detail, error.remedy or "Check the store itself: horae doctor --offline")
         return
     yield Check("server", "ok", f"version {health.version} at {client.place}")
     if health.clock_offset is not None:
@@ -128,8 +128,8 @@ def _servers(servers: Any) -> Check:
     lacking = [_place(one) for one in servers if one.raw.get("lacksMasterKey")]
     if lacking:
         remedy = (
-            "They hand out no work that needs secrets. Give every server the same key: HORAE_SECRET_KEY, or"
-            " HORAE_SECRET_KEY_FILE, and start it again."
+            "These servers grant no executions that need secrets. Give every server the same key with HORAE_SECRET_KEY"
+            " or HORAE_SECRET_KEY_FILE, and start it again."
         )
         return Check("servers", "fail", f"without the master key: {', '.join(lacking)}", remedy)
     return Check("servers", "ok", ", ".join(map(_server_in_words, servers)) or "this one")
@@ -149,7 +149,7 @@ def _trust(clock: Any) -> Check:
     if clock.raw["trusted"]:
         return Check("schedules", "ok", "fire by a clock that did not jump")
     detail = f"stopped: the store's clock jumped by {clock.raw['jumpSeconds']:.0f} s"
-    remedy = "Set the database host's clock; if it is right now, go on with: horae doctor --accept-clock"
+    remedy = "Correct the database host's clock. If it is right, accept its time: horae doctor --accept-clock"
     return Check("schedules", "fail", detail, remedy)
 
 
@@ -157,14 +157,14 @@ def _workers(workers: Any) -> Check:
     count = {status: sum(one.status == status for one in workers) for status in ("live", "late", "draining", "lost")}
     detail = ", ".join(f"{number} {status}" for status, number in count.items() if number) or "none"
     if not count["live"]:
-        return Check("workers", "warn", detail, "Nothing runs without one: horae worker --server URL --key KEY")
+        return Check("workers", "warn", detail, "No job runs without a worker: horae worker --server URL --key KEY")
     if count["late"] or count["lost"]:
         return Check("workers", "warn", detail, "See them with: horae workers list")
     return Check("workers", "ok", detail)
 
 
 async def _queued(client: Any) -> Check:
-    """Look for queued executions that no live worker can run, by explaining one execution of each of a few jobs."""
+    """Look for queued executions that no live worker can run. One execution of each of MOST_JOBS jobs is explained."""
     jobs = {one.raw["jobName"]: one.raw for one in await client.executions.list(status="queued", limit=MOST_EXECUTIONS)}
     stuck: dict[str, list[str]] = {}
     for name, execution in list(jobs.items())[:MOST_JOBS]:
@@ -183,7 +183,10 @@ async def _queued(client: Any) -> Check:
 
 
 def clock_check(name: str, offset: int, owner: str) -> Check:
-    """Compare the store's clock, which Horae uses, with this machine's clock, which users and log files use."""
+    """Compare the store's clock, which Horae uses, with this machine's clock, which users and log files use.
+
+    `offset` is in microseconds.
+    """
     seconds = abs(offset) / SECOND
     detail = f"{seconds:.1f} s {'behind' if offset > 0 else 'ahead of'} {owner} clock"
     if seconds < 2:

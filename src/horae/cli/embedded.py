@@ -50,7 +50,7 @@ def with_demo(settings: Settings) -> Settings:
 
 
 async def apply_jobs(node: ServerNode, registry: CombinedApps) -> None:
-    """Apply the apps' job definitions to the store; new jobs of the demo run once, or start paused."""
+    """Apply the apps' job definitions to the store. Some new jobs of the demo run once, and some start paused."""
     from horae.cli.apps import places_of
     from horae.cli.definitions.apply import with_places
     from horae.cli.installation.demo import FIRST, PAUSED
@@ -72,7 +72,7 @@ async def apply_jobs(node: ServerNode, registry: CombinedApps) -> None:
 
 @contextmanager
 def _with_server_remedy() -> Iterator[None]:
-    """Add to the remedy of an error: commands that need a server cannot reach this one, because it exits."""
+    """Add advice to the remedy of an error, because commands in the remedy may need this server, which exits."""
     try:
         yield
     except HoraeError as error:
@@ -83,7 +83,8 @@ def _with_server_remedy() -> Iterator[None]:
 async def embedded_worker(node: ServerNode, settings: Settings, registry: CombinedApps) -> WorkerRuntime:
     """Create a worker that calls the node in this process.
 
-    It never replaces its process, even for a stuck thread, which keeps its slot: the process is the server's too.
+    Unlike `horae worker`, it does not restart its process because of a stuck thread, since the process is the server's,
+    too. A stuck thread keeps its slot.
     """
     is_alone = not node.store.driver.is_shared
     name = settings.worker_name or (f"embedded@{platform.node()}" if is_alone else "")
@@ -99,7 +100,7 @@ async def embedded_worker(node: ServerNode, settings: Settings, registry: Combin
 async def _end_previous_session(node: ServerNode, name: str) -> None:
     """Mark the session of an earlier embedded worker as lost.
 
-    It ended with its process, so there is no need to wait for its timeout.
+    That worker ended with its process, so there is no need to wait for the session's timeout.
     """
     for session in await node.store.sessions(DEFAULT_NAMESPACE, node.env.now()):
         if session.worker == name and session.state in ("live", "draining"):

@@ -76,7 +76,7 @@ def option_of(row: Row, table: Rows, *, required: bool = False) -> Any:
 
 
 def may_be_none(row: Row, table: Rows) -> bool:
-    """Tell whether the value `none` clears the field. A text field has no such value: `none` would be a valid text."""
+    """Return whether the value `none` clears the field. Text fields have no such value: `none` is a valid text."""
     kind = row.kind
     is_without = row.default is not NODEFAULT and table.defaults.get(row.name, "") is None
     return is_without and not (is_many(kind) or isinstance(kind, Flag | Text | Name | Key | Moment))
@@ -108,7 +108,7 @@ def unset_option(rows: Iterable[Row]) -> Callable[[Callable[..., Any]], Callable
     """Create the option that resets fields to their defaults."""
     fields = [row for row in rows if row.default is not NODEFAULT]
     example = next(row.flag for row in fields if row.flag)
-    text = f"Reset a field to its default, as --unset {example}; repeatable."
+    text = f"Reset a field to its default, for example --unset {example}; repeatable."
     return click.option("--unset", multiple=True, metavar="FIELD", type=_FieldOf(fields), help=text)
 
 
@@ -126,14 +126,14 @@ def with_options(options: Iterable[Any]) -> Callable[[Callable[..., Any]], Calla
 
 
 def is_many(kind: Kind) -> bool:
-    """Tell whether the option may be repeated to give several values."""
+    """Return whether the option may be repeated to give several values."""
     return isinstance(kind, ListOf | Tags) or (isinstance(kind, Custom) and kind.option != "once")
 
 
 def help_of(row: Row, table: Rows) -> str:
     """Return a field's help text with an example and its default."""
     usual, text = table.defaults.get(row.name), row.field.help.rstrip(".")
-    example = f", as {shown}" if (shown := _example(row.kind, row.field.example)) else ""
+    example = f", such as {shown}" if (shown := _example(row.kind, row.field.example)) else ""
     mentions_default = any(word in text for word in ("otherwise", "unless", "by default")) or isinstance(usual, bool)
     default = f"; {usual} by default" if isinstance(usual, str | int) and usual and not mentions_default else ""
     return f"{text}{example}{default}."
@@ -167,7 +167,7 @@ def _metavar(row: Row) -> str | None:
 
 
 def line_of(kind: Object) -> str:
-    """Return the notation of an object on the command line: KEY[,patience=SPAN]."""
+    """Return the notation of an object on the command line, such as KEY[,patience=SPAN]."""
     words = {row.name: row.field.metavar or _metavar(row) or _words(row.kind) for row in kind.table.rows}
     main = words.pop(kind.main)
     alone = "|true" if any(short is bool for short, _ in kind.short) else ""
@@ -179,13 +179,13 @@ def _words(kind: Kind) -> str:
 
 
 def values_of(rows: Iterable[Row], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of options by field name; null for `none`."""
+    """Return the values of options by field name; the value `none` becomes None."""
     given = ((row, options[row.keyword]) for row in rows)
     return {row.name: value_of(row, value) for row, value in given if value is not None and value != ()}
 
 
 def changes_of(rows: Iterable[Row], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changes that options request: their values, and null for fields to reset."""
+    """Return the changes that options request: their values, and None for each field of `--unset`."""
     return {**values_of(rows, options), **dict.fromkeys(options.get("unset", ()))}
 
 
@@ -209,7 +209,7 @@ def value_of(row: Row, given: Any) -> Any:
 
 
 def _object(kind: Object, text: str, row: Row) -> Any:
-    """Read JSON, or the main member followed by others as `,name=value`; the main member may contain commas."""
+    """Read an object: JSON, or the main member followed by others as `,name=value`. The main one may contain commas."""
     if text.lstrip().startswith(("{", "@")):
         return read_json(text, f"--{row.flag}")
     if text == "true" and any(short is bool for short, _ in kind.short):

@@ -31,7 +31,7 @@ def read_key(path: Path) -> str:
     try:
         return path.read_text().strip() if path.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} cannot be read: {error}.", "Move it away, or choose another --data.") from None
+        raise BadInput(f"{path} cannot be read: {error}.", "Move the file away, or choose another --data.") from None
 
 
 def write_private(path: Path, text: str) -> None:

@@ -2,9 +2,9 @@
 
 /proc shows the arguments and the environment of a process as they were at its start, for as long as it lives.
 Therefore, a server or worker that was started with secrets starts its program again, under the same process id, with
-the public variables only; the others are in a file in memory, which it reads and closes. Then it asks the kernel to
-deny other processes of its user access to its memory and environment, and to write no core dump. Nothing protects
-against root.
+the public variables only. The secret variables are in a file in memory, which the new program reads and closes. Then
+the program asks the kernel to deny other processes of its user access to its memory and environment, and to write no
+core dump. Nothing protects against root.
 """
 
 import json
@@ -13,12 +13,12 @@ import sys
 
 LONG_RUNNING = ("up", "server", "worker")
 SECRET_FLAGS = {"--key": "HORAE_KEY", "--enrol": "HORAE_ENROL"}
-HANDED_OVER = "HORAE_HANDED_OVER"  # the file descriptor of that file
+HANDED_OVER = "HORAE_HANDED_OVER"  # the variable with the descriptor of the file in memory
 PR_SET_DUMPABLE = 4
 
 
 def hide() -> None:
-    """Hide the environment and the memory of a long-running command; HORAE_DEBUG keeps it open to debuggers."""
+    """Hide the environment and the memory of a long-running command. With HORAE_DEBUG, debuggers may still attach."""
     if sys.platform != "linux" or not set(sys.argv[1:2]) & set(LONG_RUNNING):
         return
     from horae.worker.processes.guard import prctl

@@ -14,7 +14,7 @@ from horae.cli.times import TIME, TIME_HELP
 from horae.feature import Command as FeatureCommand
 from horae.feature import installed
 
-# Options that users expect from other systems, and their names here.
+# Options that users know from other systems, and the names of these options in Horae.
 OTHER_NAMES = {"--deadline": "--within", "--sla": "--within"}
 
 

@@ -56,7 +56,7 @@ KERNEL: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry(
             "secrets", "Set and remove secrets, which jobs refer to as secret://NAME.", "horae.cli.tenancy.secrets"
         ),
-        CommandEntry("sign-in", "Print a link that signs one browser in.", "horae.cli.tenancy.sign_in"),
+        CommandEntry("sign-in", "Print a link with which one browser can sign in.", "horae.cli.tenancy.sign_in"),
         CommandEntry(
             "audit", "Show the audit log; check executions and fires of a live store.", "horae.cli.installation.audit"
         ),
@@ -75,14 +75,14 @@ KERNEL: dict[str, tuple[CommandEntry, ...]] = {
 }
 SECTIONS = with_features(KERNEL)
 KEY_REMEDY = (
-    "Give a key with HORAE_KEY. On the server's own machine commands find it in admin.key of the folder they are "
-    "started in, or of the one that HORAE_DATA names."
+    "Set HORAE_KEY to a key. On the server's own machine, commands read the key from the file admin.key in the folder "
+    "in which they are started, or in the folder that HORAE_DATA names."
 )
 UNEXPECTED = 70  # EX_SOFTWARE: a bug in Horae, not a wrong request
 
 
 class RootGroup(LazyGroup):
-    """The root command: an error of Horae becomes a message on stderr and an exit code."""
+    """The root command. It turns an error of Horae into a message on stderr and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         _warn_of_misspelt_variables()
@@ -96,12 +96,12 @@ class RootGroup(LazyGroup):
 
 
 def _warn_of_misspelt_variables() -> None:
-    """Warn about unknown variables that look like misspelt settings: they have no effect and no other message."""
+    """Warn about unknown variables that look like misspelt settings, because nothing else reports them."""
     if any(name.startswith("HORAE_") for name in os.environ):
         from horae.config.load import misspelled
 
         for name, meant in sorted(misspelled(os.environ).items()):
-            echo(f"Warning: {name} means nothing to Horae. Did you mean {meant}?", err=True)
+            echo(f"Warning: {name} is not a setting of Horae. Did you mean {meant}?", err=True)
 
 
 @click.command(
@@ -115,7 +115,7 @@ def cli() -> None:
     """A distributed job scheduler: cron at scale, a durable job queue and a workflow engine in one system.
 
     Commands talk to the server at HORAE_URL (http://127.0.0.1:8420) with the key in HORAE_KEY; on the server's own
-    machine they find its key by themselves. Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict.
+    machine they find the key by themselves. Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 not found, 4 conflict.
     """
 
 
@@ -128,7 +128,7 @@ def print_error(detail: str, remedy: str = "") -> None:
 
 
 def main() -> None:
-    """Run the console script. A bug shows one line; HORAE_DEBUG=1 shows its traceback."""
+    """Run the console script. An unexpected exception is printed as one line, or with HORAE_DEBUG=1 as a traceback."""
     try:
         hide()
         guard_terminals()

@@ -13,7 +13,7 @@ from horae.errors import BadInput
 from horae.model.definitions.job import JOB
 from horae.model.triggers.decisions.schedule import TIMES
 
-# The most specific field first; `schedule` matches when no more is known.
+# The option of each field, the most specific field first: `schedule` matches if none of its members does.
 _FLAGS = {
     **{f"schedule.{row.name}": f"--{row.flag}" for row in TIMES.rows if row.name != "cron"},
     **FLAGS,

@@ -26,9 +26,9 @@ class Age(str):
     """
 
 
-WIDE = 10_000  # columns of a pipe: programs get uncut lines
+WIDE = 10_000  # columns of the output if it is not a terminal, so that programs get uncut lines
 ANSWERS = frozenset({"result", "payload"})  # fields whose value is the user's JSON, shown even if empty
-DATA = ANSWERS | {"params"}
+DATA = ANSWERS | {"params"}  # fields whose value is the user's JSON
 STYLES = {
     "success": "green",
     "failed": "red",
@@ -78,7 +78,7 @@ class Printer:
             return None
         self.table(document["items"], columns)
         if document.get("nextCursor"):
-            echo(f"There are more: --cursor {document['nextCursor']}", err=True)
+            echo(f"There are more; continue with --cursor {document['nextCursor']}", err=True)
         return None
 
     def table(self, rows: Iterable[Any], columns: Sequence[Column]) -> None:
@@ -136,7 +136,7 @@ class Printer:
 
 
 def show(table: "Table") -> None:
-    """Print a table as wide as the terminal; programs get it without cuts, colours and padding."""
+    """Print a table as wide as the terminal. If the output is no terminal, print it without cuts, colours, padding."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
@@ -182,7 +182,10 @@ def _reads_otherwise(text: str) -> bool:
 
 
 def one_line(document: dict[str, Any], leave_out: tuple[str, ...] = (), most: int = 160) -> str:
-    """Return a document as "field: value" pairs without empty fields; non-texts become JSON, and a long line is cut."""
+    """Return a document as "field: value" pairs without empty fields. Values other than texts become JSON.
+
+    A line longer than `most` characters is cut.
+    """
     text = ", ".join(
         f"{name}: {value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
         for name, value in document.items()

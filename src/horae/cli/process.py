@@ -13,7 +13,9 @@ from horae.env import Clock
 T = TypeVar("T")
 
 STOPPING = (signal.SIGTERM, signal.SIGINT)
-SAME = 0.5  # seconds: timeout(1) and process managers signal a process and its group; the second signal is no abort
+# Seconds within which a second signal does not abort: timeout(1) and process managers may signal a process twice, once
+# alone and once with its group.
+SAME = 0.5
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -27,7 +29,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def tune_garbage_collector() -> None:
-    """Exclude all present objects from garbage collection, and run it less often; call when everything is loaded.
+    """Exclude all present objects from garbage collection, and run it less often. Call this when all code is loaded.
 
     Python's default collects after every 700 new objects, which took a third of the time of a small request.
     """
@@ -49,7 +51,7 @@ class StopSignals:
         now = self._clock.monotonic()
         if not self.drain.is_set():
             self._first = now
-            echo("Draining; once more aborts.", err=True)
+            echo("Draining; a second signal aborts.", err=True)
             self.drain.set()
         elif now - self._first >= SAME:
             echo("Aborting.", err=True)
@@ -70,7 +72,7 @@ def signals(clock: Clock) -> Iterator[StopSignals]:
 
 
 async def unless_aborted(work: Awaitable[T], taken: StopSignals) -> T | None:
-    """Await something, but cancel it on abort."""
+    """Await `work` and return its result. If the user aborts, cancel it and return None."""
     task = asyncio.ensure_future(work)
     aborting = asyncio.ensure_future(taken.abort.wait())
     try:

@@ -10,28 +10,29 @@ from horae.cli.terminal import echo
 
 INTRODUCTION = """# The command line
 
-This page is made from the commands' own help texts by `python -m horae.cli.reference`; a test keeps it true.
+`python -m horae.cli.reference` makes this page from the help texts of the commands; a test checks that it is current.
 
 Commands are nouns with verbs after them: `horae jobs list`. `-o json` and `-o yaml` print one document, as the API
-answers it; tables are for people and may change. Errors go to stderr: what happened, then what to do.
+returns it; tables are for people and may change. Errors go to stderr: what happened, then what to do.
 
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | an execution failed, a check failed, or the server could not do it |
+| 1 | an execution failed, a check failed, or the server could not carry out the command |
 | 2 | the command line or a value in it is wrong |
-| 3 | there is no such thing |
+| 3 | a thing that the command names does not exist |
 | 4 | the current state does not allow it |
 
 Options that take a `TIME` also take a date, as its midnight in UTC: `--from 2026-11-01` is
 `--from 2026-11-01T00:00:00Z`. The API takes only the latter.
 
-Commands that ask read the answer from the input. Where nobody can answer, in a script or a cron job, they do nothing,
-name the option that answers beforehand (`--yes`) and end with 2.
+A command that asks a question reads the answer from its input. If nobody can answer, as in a script or a cron job, it
+does nothing, names the option that answers in advance (`--yes`), and exits with 2.
 
 Commands talk to the server at `HORAE_URL` (`http://127.0.0.1:8420`) with the key in `HORAE_KEY`; on the server's own
-machine they find its key in `admin.key` of the data folder. Only `up`, `server`, `db` and `doctor --offline` open the
-store. `horae` completes itself in the shell: `eval "$(_HORAE_COMPLETE=bash_source horae)"` (or `zsh_source`).
+machine they find a key in `admin.key` of the data folder. Only `up`, `server`, `db`, `bench` and `doctor --offline`
+open a store. To complete `horae` commands in the shell: `eval "$(_HORAE_COMPLETE=bash_source horae)"` (or
+`zsh_source`).
 """
 
 
@@ -64,7 +65,7 @@ def _about(name: str, command: HoraeCommand | HoraeGroup) -> str:
 
 
 def context_of(name: str, command: click.Command) -> click.Context:
-    """Return a command's context as if it had been called, on a terminal of 100 columns."""
+    """Return the context that a command has when it is called on a terminal of 100 columns."""
     names = cli.context_settings["help_option_names"]
     full = f"horae {name}".strip()
     return click.Context(command, info_name=full, max_content_width=100, terminal_width=100, help_option_names=names)

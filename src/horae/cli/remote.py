@@ -51,20 +51,20 @@ def config_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def page_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that select a page of a list; a list with more items prints the --cursor to continue with."""
+    """Add the options that select a page of a list. An incomplete list prints the --cursor to continue with."""
     command = click.option("--cursor", metavar="CURSOR", help="Continue where an earlier list ended.")(command)
     limit = click.option(
-        "--limit", type=click.IntRange(1, 1000), metavar="N", help="The most items per page; 50 by default."
+        "--limit", type=click.IntRange(1, 1000), metavar="N", help="The maximum number of items; 50 by default."
     )
     return limit(command)
 
 
 def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for the server's address; they are the last ones in every help text."""
+    """Add the options for the server and its key. They are the last options in every help text."""
     command = click.option(
         "--namespace", metavar="NAME", help="The namespace, for a key that may use several.  [env: HORAE_NAMESPACE]"
     )(command)
-    command = click.option("--api-key", metavar="KEY", help="The key to talk with.  [env: HORAE_KEY]")(command)
+    command = click.option("--api-key", metavar="KEY", help="The API key.  [env: HORAE_KEY]")(command)
     command = click.option("--server", metavar="URL", help=_SERVER)(command)
     return config_option(command)
 
@@ -112,7 +112,7 @@ def connect(
     namespace: str | None = None,
     config: Path | None = None,
 ) -> Client:
-    """Create a client that tries each server once and gives up if none listens, because a person waits."""
+    """Create a client that tries each server once and gives up if none listens, because a user is waiting."""
     patience = RequestRetryPolicy(total=10.0, refusals=1)
     if overrides.transport is not None:
         return Client(key=key or "", namespace=namespace, transport=overrides.transport, env=env, patience=patience)

@@ -1,6 +1,6 @@
-"""Commands that only send a request: a method of the SDK as a command, with its parameters as arguments and options.
+"""Commands that only send a request. Each calls a method of the SDK and has its parameters as arguments and options.
 
-Help texts, types and names come from the method, which is generated from a route: see decision 19.
+Help texts, types and names come from the method, which `python -m tools.sdk` generates from a route.
 """
 
 import inspect
@@ -38,8 +38,8 @@ def request(
 ) -> None:
     """Add a command to a group that calls a method of the client, such as "queues.pause", and shows the answer.
 
-    `called` gives parameters other names: "--for" makes an option, "job" an argument, and "name=schedule" an argument
-    with a default.
+    `called` gives parameters other names on the command line: "--for" makes an option, "job" an argument, and
+    "name=schedule" an argument with the default "schedule".
     """
     method = _method(path)
     about, helps = _documented(method)
@@ -87,7 +87,10 @@ def _in_options(text: str, verb: str, options: Iterable[str]) -> str:
 
 
 def _offer(parameter: inspect.Parameter, called: str, about: str) -> Callable[..., Any]:
-    """Return a decorator: an argument for a required parameter, an option for any other."""
+    """Return a decorator that adds a parameter to a command: as an argument if it is required, else as an option.
+
+    `called` is the parameter's name on the command line (see `request`), `about` its help text.
+    """
     needed = parameter.default is parameter.empty
     if not called.startswith("-") and (called or needed):
         name, _, default = (called or parameter.name).partition("=")
@@ -97,7 +100,8 @@ def _offer(parameter: inspect.Parameter, called: str, about: str) -> Callable[..
     kind, many = _kind(parameter.annotation)
     flag = called or f"--{(parameter.name.removesuffix('s') if many else parameter.name).replace('_', '-')}"
     settings = {"multiple": many, **_typed(kind, flag)}
-    more = "; repeatable" if many else "; @FILE or - reads it" if settings.get("metavar") == "JSON" else ""
+    is_json = settings.get("metavar") == "JSON"
+    more = "; repeatable" if many else "; @FILE reads it from a file, - from the input" if is_json else ""
     settings["help"] = f"{about.removesuffix('.')}{more}." if about else ""
     if bool in (kind, parameter.annotation) and parameter.default is None:
         flag = f"{flag}/--no-{flag[2:]}"
@@ -131,11 +135,11 @@ def _typed(kind: Any, flag: str) -> dict[str, Any]:
     return {"metavar": "SPAN" if kind is timedelta else "TEXT" if flag in TEXTS else flag.rpartition("-")[2].upper()}
 
 
-TEXTS = ("--reason", "--comment", "--search", "--text")
+TEXTS = ("--reason", "--comment", "--search", "--text")  # options with the placeholder TEXT
 
 
 def lists(columns: Sequence[Column], empty: str) -> Show:
-    """Show a list as a table, or the text `empty`."""
+    """Return a function that shows a list as a table, or the text `empty` for an empty list."""
     return lambda api, page, given: api.out.list(page.raw, columns, empty)
 
 
@@ -145,7 +149,10 @@ def one(api: Api, found: Any, given: Given) -> None:
 
 
 def message(sentence: str | Callable[[Any, Given], str], **document: Any) -> Show:
-    """Print a sentence about the result; programs get the answer, or without an answer the arguments and `document`."""
+    """Return a function that prints a sentence about the answer of a request.
+
+    Programs get the answer instead; if there is none, they get the arguments of the call and `document`.
+    """
 
     def show(api: Api, answer: Any, given: Given) -> None:
         raw = {**given, **document} if answer is None else answer.raw

@@ -1,6 +1,6 @@
-"""Output to the terminal: control characters in texts of others are made visible instead of being executed.
+"""Output to the terminal: control characters in texts that users wrote are made visible instead of being executed.
 
-Otherwise, a job's output could rewrite the screen, the window's title or the clipboard of its reader.
+Otherwise, a job's output could rewrite the screen, the window's title or the clipboard of the user who reads it.
 """
 
 import sys
@@ -36,7 +36,7 @@ class Terminal:
 def echo(text: str | bytes = "", *, err: bool = False, nl: bool = True, styled: bool = False, **more: Any) -> None:
     """Print a text. On a terminal its control characters are made visible; a `styled` text may contain colours.
 
-    The caller that styles a text must make the control characters of foreign texts in it visible.
+    A caller that styles a text must first make the control characters visible in the parts that come from users.
     """
     text = text.decode() if isinstance(text, bytes) else text
     stream = sys.stderr if err else sys.stdout

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-TIME_HELP = "An instant, as 2026-11-15T08:00:00Z; a date alone, as 2026-11-15, is its midnight in UTC."
+TIME_HELP = "An instant, such as 2026-11-15T08:00:00Z; a date alone, such as 2026-11-15, is its midnight in UTC."
 
 
 class Time(click.ParamType):  # type: ignore[type-arg]  # not generic at run time before click 8.4

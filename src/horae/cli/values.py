@@ -72,7 +72,8 @@ Applied = tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]
 def read_applied(path: str) -> Applied:
     """Return the calendars, templates and jobs of a file.
 
-    Calendars and templates are in lists of that name; a template may also be among the jobs, as `kind: template`.
+    Calendars and templates are in the lists `calendars` and `templates`; a template may also be among the jobs, with
+    `kind: template`.
     """
     documents = _load(path)
     calendars = [one for document in documents for one in _named(document, "calendars", path)]
@@ -116,7 +117,7 @@ def _load(path: str) -> list[Any]:
         text = sys.stdin.read() if path == "-" else Path(path).read_text()
         return [document.value for document in yaml_text.read_documents(text, yaml_text.FILE)]
     except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}.", "Check its name and rights.") from None
+        raise BadInput(f"{path} cannot be read: {error.strerror}.", "Check the file's name and permissions.") from None
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} is not valid YAML: {error}", "Write it in UTF-8.") from None
     except BadInput as error:
@@ -127,7 +128,7 @@ _LISTS = ("jobs", "calendars", "templates")
 
 
 def _named(document: Any, noun: str, path: str) -> list[dict[str, Any]]:
-    """Return the list of a document under `noun`; a document without such lists contains jobs only."""
+    """Return the list under `noun` in a document. A document without lists of nouns is a job or a list of jobs."""
     if document is None:
         return []
     if isinstance(document, dict) and "name" not in document and any(type(document.get(n)) is list for n in _LISTS):
@@ -138,7 +139,7 @@ def _named(document: Any, noun: str, path: str) -> list[dict[str, Any]]:
     for one in found:
         if not isinstance(one, dict) or not isinstance(one.get("name"), str):
             detail, remedy = (
-                f"{path} holds a {noun[:-1]} without a name.",
+                f"{path} contains a {noun[:-1]} without a name.",
                 f"Each {noun[:-1]} is a mapping with a name.",
             )
             raise BadInput(detail, remedy, field="name")

@@ -118,9 +118,9 @@ class AuditRecorder:
 
 
 async def record_failed_sign_in(call: ApiCall, error: HoraeError, name: str = "") -> None:
-    """Record a failed sign-in, unless the server itself could not check it.
+    """Record a failed sign-in, unless an error of the server made it fail.
 
-    A text that cannot be a name is left out: it may be a password in the wrong field.
+    A `name` that cannot be a name is left out, because it may be a password in the wrong field.
     """
     if error.status < 500:
         known = name if NAME.fullmatch(name) else ""

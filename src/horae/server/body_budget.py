@@ -1,7 +1,7 @@
 """The memory budget of large bodies: the bodies of one namespace share a bounded amount of memory; further bodies wait.
 
 A body that must wait is not read from its connection, so its client waits, too. Memory for a whole body is reserved
-before the body is read, because many half-read bodies could wait for one another forever.
+before the body is read; otherwise, many half-read bodies could fill the budget and wait for one another.
 """
 
 import asyncio

@@ -64,7 +64,7 @@ class ApiCall:
 
     @property
     def server_url(self) -> str:
-        """Return this server's URL with the host of the client's request; without a Host, the URL it announces."""
+        """Return this server's URL with the host in the client's request, or without one the server's announced URL."""
         host = self._proxies.host(self.scope, self.headers)
         return f"{'https' if self.secure else 'http'}://{host}" if host else self.node.fleet.presence.url
 

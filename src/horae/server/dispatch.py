@@ -141,11 +141,11 @@ async def _check_scope(call: ApiCall, arguments: Mapping[str, Any]) -> None:
 
 
 def _check_installation(call: ApiCall) -> None:
-    """Refuse a worker that registered with another installation: a copy of that installation sent it here."""
+    """Refuse a worker that registered with another installation, such as a copy of this one with the same servers."""
     named, known = call.headers.get(INSTALLATION, b"").decode("latin-1"), call.node.base.epochs.installation
     if named and known is not None and not known.accepts(named):
         detail = "This worker registered with another installation of Horae than this server belongs to."
-        remedy = "Use that installation's servers; to use the worker here, restart it with this URL."
+        remedy = "Use that installation's servers. To use the worker here, restart it with the URL of this server."
         raise Misdirected(detail, remedy, installation=str(known.id))
 
 
@@ -168,7 +168,7 @@ async def _in_turn(call: ApiCall) -> Response:
 
 
 async def _perform(call: ApiCall) -> Response:
-    """Decode the route's input and run it; a repetition with an Idempotency-Key is not run again."""
+    """Decode the input of a call and run its route. A repetition with an Idempotency-Key gets the stored answer."""
     route, arguments = call.route, dict[str, Any]()
     if "\0" in call.scope["path"]:
         raise NotFound("The path contains the character NUL, which no name has.", "Leave it out.")

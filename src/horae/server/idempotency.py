@@ -33,7 +33,7 @@ async def run_once(call: ApiCall, key: str, run: Callable[[], Awaitable[Response
 
 
 def submission_key(call: ApiCall) -> Idempotency | None:
-    """Return the idempotency data of a submission, which the submitter stores in its own transaction."""
+    """Return the idempotency data of a submission, which the submitter stores in the submission's transaction."""
     key = call.idempotency_key()
     return None if key is None else _asked(call, key, SUBMISSIONS_KEPT_FOR)
 

@@ -20,8 +20,9 @@ API = "/api/v1"
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Run = Callable[..., Awaitable[Response]]
-# The way to recognise a repeated POST. "kept": the answer is stored with the Idempotency-Key; "submission": the key is
-# stored in the submission's own transaction; "by itself": the route recognises the content, without a key.
+# The treatment of a repeated POST. "kept": the first answer is stored with the Idempotency-Key and sent again;
+# "submission": likewise, but the submission's own transaction stores the key; "by itself": an Idempotency-Key is
+# ignored, and the route itself decides the effect of a repetition.
 Repeats = Literal["kept", "submission", "by itself"]
 # Refuses a request for anything outside the scope of its credential. The first sentence of its docstring is printed in
 # docs/access.md.

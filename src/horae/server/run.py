@@ -115,7 +115,7 @@ def _refused(host: str, port: int, error: OSError) -> BadInput:
     """Return the reason why an address is unavailable: its port is in use, or the host is not this machine."""
     detail = f"Cannot listen on {host or 'all addresses'}, port {port}: {error.strerror}."
     if error.errno in (errno.EADDRINUSE, errno.EACCES):
-        return BadInput(detail, "Choose another port with --port, or stop what listens there.", field="port")
+        return BadInput(detail, "Choose another port with --port, or stop the program on this one.", field="port")
     remedy = "Name an address of this machine with --host: 127.0.0.1, or 0.0.0.0 to let other machines connect."
     return BadInput(detail, remedy, field="host")
 

@@ -1,1 +1,1 @@
-"""Commands for what decides whether work may start: queues, circuit breakers and keyed limits."""
+"""Commands for queues and circuit breakers, which decide whether executions may start."""

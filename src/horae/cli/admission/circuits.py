@@ -36,7 +36,7 @@ def _show(api: Api, circuit: JobCircuitInfo, given: dict[str, Any]) -> None:
     found = circuit.raw
     if not api.out.is_for_people:
         return api.out.document(found)
-    api.out.list({"items": found["circuits"]}, COLUMNS, "None of its circuits has ever opened.")
+    api.out.list({"items": found["circuits"]}, COLUMNS, "No circuit of this job has ever opened.")
     if found["changes"]:
         echo()
         api.out.table(found["changes"], CHANGES)

@@ -16,7 +16,7 @@ _OF_POLICIES = tuple((kind, table, row) for kind, table in POLICIES.tables.items
 
 def _of(kind: str, row: Row) -> Row:
     """Return the row with the policy's name at the start of its help."""
-    text = f"Of {kind}: {row.field.help[:1].lower()}{row.field.help[1:]}"
+    text = f"With --policy {kind}: {row.field.help[:1].lower()}{row.field.help[1:]}"
     return structs.replace(row, field=replace(row.field, help=text))
 
 
@@ -30,12 +30,12 @@ definition_options = with_options(
 
 
 def definition_of(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that the options give."""
+    """Return the fields of a queue's definition that the options give."""
     body = changes_of(QUEUE.rows, given)
     rules = values_of((row for _, _, row in _OF_POLICIES), given)
     policy = body.get("policy")
     if rules and policy is None:
         raise click.UsageError(f"Name the policy of these options: --policy {'|'.join(KINDS)}.")
     if rules and isinstance(policy, dict):
-        raise click.UsageError("A policy as JSON must be complete: leave the other options out.")
+        raise click.UsageError("A policy as JSON must be complete: leave out the options of single policy fields.")
     return {**body, "policy": {"kind": policy, **rules}} if rules else body

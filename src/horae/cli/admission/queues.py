@@ -67,7 +67,7 @@ def _show(api: Api, found: ApiDocument, given: Given) -> None:
         _limit(row, value) for row in _BOUNDS if (value := queue.get(row.name)) is not None and value is not False
     ]
     if queue.get("preempts"):
-        api.out.say("Its executions may preempt preemptible ones.")
+        api.out.say("Executions of this queue may preempt preemptible executions.")
     if limits:
         api.out.say(f"Limits: {', '.join(limits)}")
     for hold in queue.get("holds") or ():
@@ -120,10 +120,10 @@ request(queues, "queues.resume", _show, examples=("horae queues resume reports",
 @queues.command(examples=("horae queues drain reports --wait",))
 @click.argument("name")
 @click.option("-w", "--wait", is_flag=True, help="Wait until no execution is queued or running.")
-@click.option("--timeout", metavar="SPAN", help="The longest wait, as 10m; then the exit code is 1.")
+@click.option("--timeout", metavar="SPAN", help="The longest wait, such as 10m; then the exit code is 1.")
 @remote
 async def drain(api: Api, name: str, wait: bool, timeout: str | None) -> None:
-    """Refuse new submissions to a queue, and run what it contains."""
+    """Refuse new submissions to a queue, and run the executions that it contains."""
     queue = await api.client.queues.drain(name)
     if wait or timeout is not None:
         remedy = "it continues; wait again with the same command"
@@ -165,7 +165,7 @@ def _end(until: str | None) -> str:
 
 
 def _queue_or_all(name: str | None, every: bool) -> str | None:
-    """Return the queue that is meant; None for all queues."""
+    """Return the name of the queue, or None for all queues (`--all`). Raise UsageError for neither or both."""
     if (name is None) != every:
         raise click.UsageError("Name a queue, or give --all.")
     return name
@@ -178,27 +178,27 @@ all_option = click.option("--all", "every", is_flag=True, help="All queues of th
 @queues.command(examples=(HOLD, f"{HOLD} --drain --wait", "horae queues hold --all --for 2h --reason migration"))
 @name_argument
 @all_option
-@click.option("--for", "length", metavar="SPAN", help="The length of the hold, as 30m; up to 30 days.")
+@click.option("--for", "length", metavar="SPAN", help="The length of the hold, such as 30m; up to 30 days.")
 @click.option("--until", type=TIME, help="The end of the hold, instead of --for.")
 @click.option("--from", "since", type=TIME, help="The start of the hold; now by default.")
 @click.option(
     "--reason",
     default="",
     metavar="TEXT",
-    help="The reason; held executions show it. A repeated hold with the same reason moves its end.",
+    help="The reason; held executions show it. Another hold with the same reason moves the end of the first.",
 )
 @click.option("--drain", is_flag=True, help="Mark the hold as a drain, which waits for running executions.")
-@click.option("-w", "--wait", is_flag=True, help="Wait until none of its executions runs.")
+@click.option("-w", "--wait", is_flag=True, help="Wait until no execution of the queue is running.")
 @click.option(
-    "--timeout", metavar="SPAN", help="The longest wait, as 10m; then the exit code is 1, and the hold stays."
+    "--timeout", metavar="SPAN", help="The longest wait, such as 10m; then the exit code is 1, and the hold stays."
 )
 @remote
 async def hold(
     api: Api, name: str | None, every: bool, length: str | None, wait: bool, timeout: str | None, **options: Any
 ) -> None:
-    """Start no executions of a queue for a time, on any server.
+    """Hold a queue for a time: no server starts its executions.
 
-    The hold ends by itself. Running executions continue; new ones are queued and start afterwards.
+    The hold ends by itself. Running executions continue. New executions are queued and start after the hold.
     """
     hold_info = await api.client.queues.hold(_queue_or_all(name, every), length, **options)
     if wait or timeout is not None:
@@ -249,7 +249,7 @@ async def release(api: Api, name: str | None, every: bool, reason: str | None) -
 
 @queues.command(examples=("horae queues holds", "horae queues holds reports --ended"))
 @name_argument
-@click.option("--ended", is_flag=True, help="Also holds that ended in the last 30 days.")
+@click.option("--ended", is_flag=True, help="Include holds that ended in the last 30 days.")
 @remote
 async def holds(api: Api, name: str | None, ended: bool) -> None:
     """List holds and maintenance windows, with the users who started and ended them."""
@@ -277,7 +277,7 @@ async def holds(api: Api, name: str | None, ended: bool) -> None:
 )
 @name_argument
 @all_option
-@click.option("--calendar", required=True, metavar="NAME", help="While it is open, no execution starts.")
+@click.option("--calendar", required=True, metavar="NAME", help="The calendar; while it is open, no execution starts.")
 @click.option("--reason", default="", metavar="TEXT", help="The reason; held executions show it.")
 @click.option("--drain", is_flag=True, help="Mark the window as a drain, which waits for running executions.")
 @click.option("--remove", is_flag=True, help="Remove the window.")
@@ -285,7 +285,7 @@ async def holds(api: Api, name: str | None, ended: bool) -> None:
 async def window(
     api: Api, name: str | None, every: bool, calendar: str, reason: str, drain: bool, remove: bool
 ) -> None:
-    """Make a calendar a maintenance window of a queue: while it is open, no execution starts."""
+    """Make a calendar a queue's maintenance window: while the calendar is open, no execution of the queue starts."""
     queue = _queue_or_all(name, every)
     if not remove:
         hold_info = await api.client.queues.set_window(queue, calendar, reason=reason, drain=drain)

@@ -52,7 +52,7 @@ async def apply(api: Api, file: tuple[str, ...], app: str | None, dry_run: bool)
     for one in done:
         echo(f"{one.outcome.ljust(9)}  {'' if one.kind == 'job' else f'{one.kind} '}{one.name}{_fields(one.changes)}")
         for job in one.affected:
-            echo(f"{'changed'.ljust(9)}  {job}, created from it")
+            echo(f"{'changed'.ljust(9)}  {job}, created from template {one.name}")
     if dry_run:
         echo("\nNothing was written: these changes would be made.")
 
@@ -66,7 +66,7 @@ def _fields(changes: list[Any]) -> str:
 
 @contextmanager
 def with_places(jobs: Sequence[Mapping[str, Any]], places: Places) -> Iterator[None]:
-    """Add the file and line of a function to the error that refuses its definition."""
+    """Add the file and line of a job's function to an error about the definition of that job."""
     try:
         yield
     except HoraeError as error:
@@ -78,7 +78,7 @@ def with_places(jobs: Sequence[Mapping[str, Any]], places: Places) -> Iterator[N
 
 
 def definitions_of(place: str) -> tuple[list[dict[str, Any]], Places]:
-    """Return the job definitions of an app in the API's form, and the places of their functions in the code."""
+    """Return the job definitions of an app in the API's form, and the file and line of each job's function."""
     from horae.cli.apps import load_app, places_of
 
     app = load_app(place)

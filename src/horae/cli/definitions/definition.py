@@ -46,7 +46,7 @@ _OWN: dict[str, tuple[Any, ...]] = {
             "--cron",
             "schedule",
             metavar="CRON",
-            help="When it runs: five cron fields, as '0 9 * * MON-FRI'.",
+            help="When the job runs: five cron fields, such as '0 9 * * MON-FRI'.",
         ),
         *(option_of(row, TIMES) for row in TIMES.rows if row.name != "cron"),
     ),
@@ -59,7 +59,8 @@ _OWN: dict[str, tuple[Any, ...]] = {
             "--limit",
             multiple=True,
             metavar="KEY=N[,RATE]",
-            help="How many may run at once, or start in a time, per key, as '${params.customer}=2,10/1m'; repeatable.",
+            help="How many executions of each key may run at once, or start in a time, such as"
+            " '${params.customer}=2,10/1m'; repeatable.",
         ),
     ),
     "dependencies": (
@@ -67,7 +68,8 @@ _OWN: dict[str, tuple[Any, ...]] = {
             "--depends-on",
             multiple=True,
             metavar="JOB[:CONDITION]",
-            help="A job that it depends on, by name or id; the condition is success, failure or finished; repeatable.",
+            help="A job on which this job depends, by name or id; the condition is success, failure or finished;"
+            " repeatable.",
         ),
     ),
     "with": (
@@ -96,7 +98,7 @@ definition_options = with_options(_OPTIONS)
 
 
 def errors_in_flags(options: dict[str, Any]) -> AbstractContextManager[None]:
-    """Translate errors into options, unless the definition comes from a file."""
+    """Name options instead of fields in errors, unless the definition comes from a file."""
     return nullcontext() if options["file"] else in_flags(_OPTIONS)
 
 

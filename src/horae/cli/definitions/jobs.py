@@ -213,11 +213,20 @@ request(
     )
 )
 @click.argument("job")
-@click.option("--param", multiple=True, metavar="NAME=VALUE", help="A parameter; JSON is read as JSON; repeatable.")
-@click.option("--params", metavar="JSON", help="All parameters as one JSON object; @FILE or - reads them.")
+@click.option(
+    "--param",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter; a value that is valid JSON is read as JSON; repeatable.",
+)
+@click.option(
+    "--params",
+    metavar="JSON",
+    help="All parameters as one JSON object; @FILE reads it from a file, - from the input.",
+)
 @with_options([option_of(row, SUBMISSION) for row in OF_ONE.values()])
-@click.option("-w", "--wait", is_flag=True, help="Wait until it ends; exit 1 if it fails.")
-@click.option("-f", "--follow", is_flag=True, help="Show its log while it runs, and wait until it ends.")
+@click.option("-w", "--wait", is_flag=True, help="Wait until the execution ends; exit 1 if it fails.")
+@click.option("-f", "--follow", is_flag=True, help="Show the log while the execution runs, and wait until it ends.")
 @timeout_option
 @remote
 async def trigger(
@@ -257,9 +266,9 @@ def _interval(text: str | None) -> tuple[str, str] | None:
 @click.argument("job")
 @remote
 async def forget_results(api: Api, job: str) -> None:
-    """Forget the cached results of a job, so that they answer no submission."""
+    """Delete the cached results of a job, so that they answer no further submission."""
     count = await api.client.jobs.forget_results(job)
-    _print(api, {"forgotten": count}, f"Forgot {count} results.")
+    _print(api, {"forgotten": count}, f"Deleted {count} cached results.")
 
 
 @jobs.command(examples=("horae jobs dependencies daily-report", "horae jobs dependencies daily-report -o json"))
@@ -271,7 +280,7 @@ async def dependencies(api: Api, job: str) -> None:
     if not api.out.is_for_people:
         return api.out.document(found)
     needed: list[Column] = [("DEPENDS ON", "job"), ("CONDITION", "condition"), ("STATE", "state"), ("UNUSED", "unused")]
-    api.out.list({"items": found["dependencies"]}, needed, "It depends on no other job.")
+    api.out.list({"items": found["dependencies"]}, needed, "The job depends on no other job.")
     if found["joins"]:
         columns: list[Column] = [
             ("INTERVAL", lambda join: (join.get("interval") or {}).get("start")),
@@ -281,7 +290,7 @@ async def dependencies(api: Api, job: str) -> None:
         ]
         api.out.list({"items": found["joins"]}, columns, "")
     if found["dependents"]:
-        api.out.say(f"Jobs that depend on it: {', '.join(found['dependents'])}.")
+        api.out.say(f"Jobs that depend on this job: {', '.join(found['dependents'])}.")
     for note in found["notes"]:
         api.out.say(note)
     return None

@@ -74,7 +74,7 @@ def _show(changes: list[dict[str, Any]]) -> None:
 
 
 def show_plan(api: Api, plan: JobPlan, what: str) -> None:
-    """Print the result of a dry run."""
+    """Print the result of a dry run; `what` is "would be created" or "would change"."""
     if not api.out.is_for_people:
         return api.out.document(plan.raw)
     if what == "would change" and not plan.changes:
@@ -91,7 +91,7 @@ async def _present(api: Api, job: str) -> int:
 
 
 def diff_lines(changes: list[dict[str, Any]]) -> Iterator[str]:
-    """Return a line for each value that differs, before and after."""
+    """Yield lines for each difference: the value before with "-", then the value after with "+"."""
     for change in changes:
         for sign, side in (("-", "before"), ("+", "after")):
             if side in change:

@@ -12,15 +12,16 @@ _OPTIONS = (
         "queues",
         multiple=True,
         metavar="QUEUE[=WEIGHT]",
-        help="A queue to take from, with a weight as critical=5; A,B takes from B only when A is empty; repeatable."
-        "  [default: default]",
+        help="A queue from which the worker takes executions, perhaps with a weight, such as critical=5; A,B takes from"
+        " B only when A is empty; repeatable.  [default: default]",
     ),
     click.option(
         "--concurrency",
         "--slots",
         "concurrency",
         metavar="N",
-        help="Its slots: the most executions at a time if each takes one slot.  [env: HORAE_CONCURRENCY; default: 10]",
+        help="The worker's slots: the most executions at a time if each takes one slot."
+        "  [env: HORAE_CONCURRENCY; default: 10]",
     ),
     click.option(
         "--label", "labels", multiple=True, metavar="NAME[=VALUE]", help="A label that jobs may require; repeatable."

@@ -19,7 +19,7 @@ from horae.model.executions.output.log_level import LEVELS
 
 EXPORTED = 1000  # executions per request
 NOT_ARCHIVED = (
-    "The archive has no such executions. To archive all of a namespace: horae namespaces set NAME --archive all"
+    "The archive has no such executions. To archive all executions: horae namespaces set NAMESPACE --archive all"
 )
 STATUSES = ("pending", "waiting", "queued", "running", "success", "failed", "cancelled", "skipped")
 
@@ -41,8 +41,8 @@ def executions() -> None:
 @click.option("--queue", metavar="QUEUE", help="Only executions of this queue.")
 @click.option("--worker", metavar="WORKER", help="Only executions that this worker runs or ran.")
 @click.option("--tag", metavar="NAME[=VALUE]", help="Only executions with this tag.")
-@click.option("--since", type=TIME, help="Only executions created since, as 2026-11-15T00:00:00Z.")
-@click.option("--until", type=TIME, help="Only executions created before.")
+@click.option("--since", type=TIME, help="Only executions created at this time or later.")
+@click.option("--until", type=TIME, help="Only executions created before this time.")
 @click.option("--archive", is_flag=True, help="List executions in the archive, after their retention.")
 @page_options
 @remote
@@ -79,14 +79,15 @@ def _of_archive(filters: dict[str, Any]) -> dict[str, Any]:
 )
 @click.option("--job", metavar="JOB", help="Only executions of this job, by name or id.")
 @click.option("--tag", metavar="NAME[=VALUE]", help="Only executions with this tag.")
-@click.option("--since", type=TIME, help="Only executions created since, as 2026-11-15T00:00:00Z.")
-@click.option("--until", type=TIME, help="Only executions created before.")
+@click.option("--since", type=TIME, help="Only executions created at this time or later.")
+@click.option("--until", type=TIME, help="Only executions created before this time.")
 @click.option("--archive", is_flag=True, help="Export executions in the archive, after their retention.")
 @remote
 async def export(api: Api, archive: bool, **filters: Any) -> None:
     """Write executions as JSON lines, newest first: one document per line, as in lists.
 
-    If files of the archive cannot be read, they are named on stderr, the others are written, and the exit code is 1.
+    Files of the archive that cannot be read are named on stderr. The executions in the other files are written, and the
+    exit code is 1.
     """
     ask = api.client.executions.archived if archive else api.client.executions.list
     cursor: str | None = None
@@ -104,7 +105,7 @@ async def export(api: Api, archive: bool, **filters: Any) -> None:
 
 
 def _print_unread(document: dict[str, Any]) -> bool:
-    """Print the archive's unreadable files; tell whether there were any."""
+    """Print the archive's unreadable files, and return whether there are any."""
     notes = document.get("notes", [])
     for note in notes:
         echo(f"Incomplete: {note}", err=True)
@@ -125,7 +126,7 @@ COLUMNS: list[Column] = [
 
 @executions.command(examples=("horae executions show EXECUTION", "horae executions show EXECUTION --wait -o json"))
 @click.argument("execution")
-@click.option("-w", "--wait", is_flag=True, help="Wait until it ends; exit 1 if it fails.")
+@click.option("-w", "--wait", is_flag=True, help="Wait until the execution ends; exit 1 if it fails.")
 @timeout_option
 @remote
 async def show(api: Api, execution: str, wait: bool, timeout: str | None) -> None:
@@ -143,11 +144,11 @@ async def show(api: Api, execution: str, wait: bool, timeout: str | None) -> Non
 @executions.command(examples=("horae executions cancel EXECUTION", "horae executions cancel EXECUTION --wait"))
 @click.argument("execution")
 @click.option("--reason", metavar="TEXT", help="The reason; it is stored with the execution.")
-@click.option("-w", "--wait", is_flag=True, help="Wait until it has stopped.")
+@click.option("-w", "--wait", is_flag=True, help="Wait until the execution has stopped.")
 @timeout_option
 @remote
 async def cancel(api: Api, execution: str, reason: str | None, wait: bool, timeout: str | None) -> None:
-    """Cancel an execution; a running one is asked to stop, and killed after the grace time."""
+    """Cancel an execution. A running execution is asked to stop, and killed after the grace time."""
     cancelled = await api.client.executions.cancel(execution, reason=reason)
     document = cancelled.raw
     if (wait or timeout is not None) and not cancelled.execution.is_final:
@@ -170,7 +171,11 @@ async def cancel(api: Api, execution: str, reason: str | None, wait: bool, timeo
 )
 @click.argument("execution")
 @click.argument("name")
-@click.option("--payload", metavar="JSON", help="The payload for the execution; @FILE or - reads it.")
+@click.option(
+    "--payload",
+    metavar="JSON",
+    help="The payload for the execution; @FILE reads it from a file, - from the input.",
+)
 @click.option("--key", metavar="KEY", help="Deliver the signal once, even if the command is repeated with this key.")
 @remote
 async def signal(api: Api, execution: str, name: str, payload: str | None, key: str | None) -> None:
@@ -196,7 +201,9 @@ async def signal(api: Api, execution: str, name: str, payload: str | None, key: 
 @click.option("--tail", type=click.IntRange(1, 10_000), metavar="N", help="Start with the last N lines.")
 @click.option("--attempt", type=click.IntRange(1), metavar="N", help="Only the lines of this attempt.")
 @click.option(
-    "--grep", metavar="TEXT", help="Only lines with this text, in any case, with * as a wildcard; or re:PATTERN."
+    "--grep",
+    metavar="TEXT",
+    help="Only lines with this text, in upper or lower case; * is a wildcard; re:PATTERN is a regular expression.",
 )
 @click.option("--level", type=click.Choice(LEVELS), help="Only lines of this level or higher.")
 @remote
@@ -227,8 +234,8 @@ ATTEMPTS: list[Column] = [
     ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
 ]
 request(
-    executions, "executions.attempts", lists(ATTEMPTS, "It has no attempts yet."), called={"execution_id": "execution"},
-    examples=("horae executions attempts EXECUTION",),
+    executions, "executions.attempts", lists(ATTEMPTS, "The execution has no attempts yet."),
+    called={"execution_id": "execution"}, examples=("horae executions attempts EXECUTION",),
 )  # fmt: skip
 
 

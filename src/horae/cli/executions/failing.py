@@ -31,14 +31,14 @@ OPTIONS = (
         "--budget",
         multiple=True,
         metavar="CLASS=N",
-        help=f"Retries for {', '.join(_KINDS[:-1])} or {_KINDS[-1]} only; repeatable.",
+        help=f"The retries of failures of one class: {', '.join(_KINDS[:-1])} or {_KINDS[-1]}; repeatable.",
     ),
     *(click.option(f"--{row.flag}", metavar=row.field.metavar, help=help_of(row, BOUNDS.table)) for row in _TIMEOUTS),
 )
 
 
 def read_failure_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that these options give."""
+    """Return the fields `retry` and `timeouts` that the options give."""
     retry = {
         "delay": options["retry_delay"],
         "retryOn": list(options["retry_on"]),

@@ -24,11 +24,13 @@ from horae.private import open_file
 )
 @click.option("--progress", type=click.FloatRange(0, 100), metavar="PERCENT", help="The progress, from 0 to 100.")
 @click.option("--message", metavar="TEXT", help="A message about the progress.")
-@click.option("--result", metavar="JSON", help="The execution's result; @FILE or - reads it.")
+@click.option("--result", metavar="JSON", help="The execution's result; @FILE reads it from a file, - from the input.")
 @click.option(
-    "--checkpoint", metavar="JSON", help="The value of HORAE_CHECKPOINT in the next attempt; @FILE or - reads it."
+    "--checkpoint",
+    metavar="JSON",
+    help="The value of HORAE_CHECKPOINT in the next attempt; @FILE reads it from a file, - from the input.",
 )
-@click.option("--heartbeat", is_flag=True, help="Only report that it is alive, for jobs with timeouts.heartbeat.")
+@click.option("--heartbeat", is_flag=True, help="Only report that the job is alive, for jobs with timeouts.heartbeat.")
 def report(
     progress: float | None, message: str | None, result: str | None, checkpoint: str | None, heartbeat: bool
 ) -> None:
@@ -37,7 +39,7 @@ def report(
     if not path:
         raise BadInput(
             "HORAE_OUTPUT is not set: this is not inside a running job.",
-            "Call it from a command that a Horae worker runs.",
+            "Call `horae report` from a command that a Horae worker runs.",
         )
     line: dict[str, object] = {}
     if progress is not None:

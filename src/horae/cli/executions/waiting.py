@@ -25,7 +25,9 @@ PATIENCE = 2.0  # seconds after which a waiting user is shown a hint about the e
 
 
 timeout_option = click.option(
-    "--timeout", metavar="SPAN", help="The longest wait, as 10m; then the exit code is 1, and the execution continues."
+    "--timeout",
+    metavar="SPAN",
+    help="The longest wait, such as 10m; then the exit code is 1, and the execution continues.",
 )
 
 
@@ -63,7 +65,10 @@ async def in_time(
     what: str = "Execution",
     remedy: str | None = None,
 ) -> T:
-    """Wait for something at most as long as the timeout; then raise an error with a remedy."""
+    """Return the result of `waiting`, or raise an error after the timeout.
+
+    In the error, `what` and `name` describe the awaited thing, and `remedy` is a clause for its remedy.
+    """
     work = asyncio.ensure_future(waiting)
     if timeout is None:
         return await work
@@ -92,16 +97,16 @@ async def show_hint(api: Api, execution_id: str) -> None:
 
 
 def show_lines(api: Api, lines: Sequence[LogLine]) -> None:
-    """Print log lines on their own stream, stdout or stderr; with a JSON or YAML document on stdout, all go to stderr.
+    """Print log lines on the stream to which the job wrote them. With -o json or yaml, print all of them on stderr.
 
-    Neighbouring lines are printed together: one write per line would take longer than reading them.
+    Neighbouring lines are printed together, because one write per line would take longer than reading them.
     """
     for err, some in groupby(lines, lambda line: line.stream == "stderr" or not api.out.is_for_people):
         _show_log("\n".join(line.text for line in some), err)
 
 
 def _show_log(text: str, err: bool) -> None:
-    """Print log lines unchanged; on a terminal only colours have an effect, and they end with their line."""
+    """Print log lines unchanged. On a terminal, only colours have an effect, and each colour ends with its line."""
     if (sys.stderr if err else sys.stdout).isatty():
         lines = visible(text, colours=True).split("\n")
         text = "\n".join(f"{line}\x1b[0m" if "\x1b" in line else line for line in lines)

@@ -24,7 +24,7 @@ class WorkerPool(Protocol):
         ...
 
     async def resize(self, now: int, to: int) -> None:
-        """Start or drain workers."""
+        """Start or drain workers, to change their number from `now` to `to`."""
         ...
 
     async def close(self) -> None:
@@ -33,7 +33,7 @@ class WorkerPool(Protocol):
 
 
 class ProcessPool:
-    """Workers on this machine, each with the given command. SIGTERM drains them; a worker that exits is replaced."""
+    """Workers on this machine, each started with `command` and drained with SIGTERM. Workers that exit are replaced."""
 
     def __init__(self, command: Sequence[str], say: Callable[[str], None]) -> None:
         self._command, self._say = command, say
@@ -60,7 +60,7 @@ class ProcessPool:
         try:
             return await asyncio.create_subprocess_exec(*self._command, start_new_session=True)
         except OSError as error:
-            remedy = "Write it as you would start it by hand: -- horae worker --queue reports"
+            remedy = "Write the command as you would start it by hand: -- horae worker --queue reports"
             raise BadInput(f"{self._command[0]} cannot be started: {error.strerror}.", remedy) from None
 
     async def close(self) -> None:
@@ -75,9 +75,10 @@ def _drain(process: asyncio.subprocess.Process) -> None:
 
 
 class CommandPool:
-    """Workers elsewhere, added by one command and removed by another.
+    """Workers elsewhere, added by the shell line `up` and removed by the shell line `down`.
 
-    HORAE_WORKERS and HORAE_DESIRED contain the present and the desired number.
+    Both lines get the environment variables HORAE_WORKERS (the present number), HORAE_DESIRED (the desired number) and
+    HORAE_CHANGE (the difference).
     """
 
     def __init__(self, up: str, down: str) -> None:
@@ -94,9 +95,10 @@ class CommandPool:
             code = await asyncio.wait_for(process.wait(), PATIENCE)
         except TimeoutError:
             process.kill()
-            raise HoraeError(f"{line!r} took longer than a minute.", "Let it request workers and return.") from None
+            remedy = "Let the command only request workers, without waiting for them."
+            raise HoraeError(f"{line!r} took longer than a minute.", remedy) from None
         if code:
-            raise HoraeError(f"{line!r} ended with {code}.", "It is tried again at the next check.")
+            raise HoraeError(f"{line!r} ended with {code}.", "The command is tried again at the next check.")
 
     async def close(self) -> None:
         """Do nothing: workers elsewhere continue."""
@@ -135,7 +137,7 @@ class Autoscaler:
         return None
 
     async def run(self, every: float, stop: asyncio.Event, *, once: bool) -> None:
-        """Check the queue until stopped; a server that does not answer, or a command that fails, is tried again."""
+        """Check the queue until stopped. After a failed request or command, the next check tries again."""
         while not stop.is_set():
             try:
                 await self.check()

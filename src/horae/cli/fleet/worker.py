@@ -46,21 +46,29 @@ class NoFunctions:
     "--server",
     "url",
     metavar="URL[,URL]",
-    help="The servers to pull from. Other servers that these report are used while none of these answers."
-    "  [env: HORAE_URL; default: http://127.0.0.1:8420]",
+    help="The servers from which the worker takes executions. While none of them answers, it uses other servers that"
+    " they reported.  [env: HORAE_URL; default: http://127.0.0.1:8420]",
 )
 @click.option("--key", "--api-key", "key", metavar="KEY", help="The API key.  [env: HORAE_KEY]")
 @click.option(
     "--namespace", metavar="NAME", help="The namespace, for a key that may use several.  [env: HORAE_NAMESPACE]"
 )
-@click.option("--enrol", metavar="TOKEN", help="Get a key of its own with this token, once.  [env: HORAE_ENROL]")
-@click.option("--data", metavar="DIR", help="The folder in which it stores that key.  [env: HORAE_DATA; default: .]")
+@click.option(
+    "--enrol",
+    metavar="TOKEN",
+    help="The token for which the worker gets its own key at its first start.  [env: HORAE_ENROL]",
+)
+@click.option(
+    "--data", metavar="DIR", help="The folder in which the worker stores its own key.  [env: HORAE_DATA; default: .]"
+)
 @click.option("--app", metavar="MODULE:APP", help="The app with the Python jobs.  [env: HORAE_APP]")
 @worker_options
-@click.option("--name", "worker_name", metavar="NAME", help="Its name.  [default: host name and process id]")
-@click.option("--spot", is_flag=True, default=None, help="Its machine can be reclaimed at short notice.")
-@click.option("--notice-file", metavar="PATH", help="A file that appears before its machine is reclaimed.")
-@click.option("--notice-url", metavar="URL", help="The cloud's termination notice: a URL, aws, gcp or azure.")
+@click.option("--name", "worker_name", metavar="NAME", help="The worker's name.  [default: host name and process id]")
+@click.option("--spot", is_flag=True, default=None, help="The machine can be reclaimed at short notice.")
+@click.option("--notice-file", metavar="PATH", help="A file that appears before the machine is reclaimed.")
+@click.option(
+    "--notice-url", metavar="URL", help="The URL of the cloud's termination notice, or one of aws, gcp and azure."
+)
 @click.option(
     "--drain-grace", metavar="SPAN", help="How long running work may continue during a drain.  [default: 30s]"
 )
@@ -68,9 +76,9 @@ class NoFunctions:
 def worker(config: Path | None, **flags: Any) -> None:
     """Run a worker that executes jobs for a server.
 
-    It needs no access to the store, only HTTP and a key. SIGTERM drains it: it hands back preemptible executions and
-    those that have not started, finishes others within the grace time, and hands back the rest. A second SIGTERM
-    aborts.
+    It needs no access to the store, only HTTP and a key. At SIGTERM it drains: it hands back preemptible executions and
+    executions that have not started, and gives the other executions the grace time to finish. Then it hands back those
+    that are still running. A second SIGTERM aborts.
     """
     from horae.cli.installation.serving import read_settings
     from horae.cli.process import run
@@ -136,9 +144,9 @@ def trace_attempts(worker: "WorkerRuntime", sink: "SpanSink") -> None:
 
 
 async def enrolled(settings: "Settings", urls: list[str]) -> str:
-    """Return the worker's own key, stored or redeemed with a token.
+    """Return the worker's own key: stored by an earlier start, or obtained with a token now.
 
-    Empty without either, or when another key is set.
+    Return an empty text if there is neither a stored key nor a token, or if the settings have another key.
     """
     from horae.cli.first_key import make_folder, write_private
     from horae.client.client import Client

@@ -88,7 +88,10 @@ request(
     "--target-wait", default="5s", show_default=True, metavar="SPAN", help="How long an execution may wait for a slot."
 )
 @click.option(
-    "--slots", type=click.IntRange(1), metavar="N", help="Slots of a worker; by default as present workers, or 10."
+    "--slots",
+    type=click.IntRange(1),
+    metavar="N",
+    help="The slots of a new worker; by default the average of the present workers, or 10 if there are none.",
 )
 @click.option("--every", default="5s", show_default=True, metavar="SPAN", help="The time between two checks.")
 @click.option(
@@ -104,7 +107,7 @@ request(
     default="60s",
     show_default=True,
     metavar="SPAN",
-    help="How long fewer workers must suffice before any is drained.",
+    help="Drain workers only after fewer of them would have been enough for this long.",
 )
 @click.option("--up", metavar="CMD", help="A shell line that starts HORAE_CHANGE workers elsewhere.")
 @click.option("--down", metavar="CMD", help="A shell line that drains HORAE_CHANGE workers elsewhere.")
@@ -115,10 +118,11 @@ request(
 async def autoscale(api: Api, command: tuple[str, ...], **options: Any) -> None:
     """Start and drain workers so that queued executions start within a target wait.
 
-    COMMAND is the command line of a worker: it runs on this machine, as often as needed, and SIGTERM drains superfluous
-    workers. With --up and --down workers run elsewhere, and both lines get HORAE_WORKERS (the present number),
-    HORAE_DESIRED (the wanted number) and HORAE_CHANGE (the difference). SIGTERM drains the workers that were started
-    here.
+    COMMAND is the command line of a worker. It is started on this machine once for each worker that is needed. Workers
+    that are no longer needed get SIGTERM, which drains them. With --up and --down, workers run elsewhere, and both
+    shell lines get the environment variables HORAE_WORKERS (the present number), HORAE_DESIRED (the wanted number) and
+    HORAE_CHANGE (the difference). When this command gets SIGTERM or Ctrl-C, it drains the workers that it started on
+    this machine, and waits for them.
     """
     from horae.cli.fleet.autoscale import autoscale as follow
 

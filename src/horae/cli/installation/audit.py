@@ -23,8 +23,8 @@ def audit() -> None:
 async def executions(api: Api, repair: bool) -> None:
     """Check that each execution is stored in exactly one place and has an owner.
 
-    It must be on one shelf, in one slice, within its parcel; if it has not ended, it needs a worker, a queue or a
-    timer; and a job with all dependencies met must have started. Exit 1 lists the violations.
+    It must be on one shelf, in one slice, within its parcel. If it has not ended, it needs a worker, a queue or a
+    timer. A job with all dependencies met must have started. Violations are listed, and the exit code is then 1.
     """
     report = (await api.client.audit.executions(repair=repair)).raw
     if api.out.is_for_people:
@@ -73,8 +73,8 @@ def _advice(repaired: Any) -> str:
 async def fires(api: Api, job: str, since: str, until: str, trigger: str | None) -> None:
     """Check that each fire of a job is accounted for exactly once.
 
-    The nominal fires of its triggers are computed again and compared with the ledger. Exit 0 prints their number; exit
-    1 lists those with no ledger row, or with two.
+    The nominal fires of the job's triggers are computed again and compared with the ledger. If each has exactly one
+    row, their number is printed. Otherwise, fires without a row, or with two, are listed, and the exit code is 1.
     """
     report = (await api.client.audit.fires(job, since, until, trigger=trigger)).raw
     if api.out.is_for_people:

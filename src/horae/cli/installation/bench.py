@@ -29,10 +29,10 @@ ROWS = (
 def bench(store: str | None, executions: int, samples: int, output: str) -> None:
     """Measure throughput and latency on this machine.
 
-    A server and a worker start as separate processes and talk HTTP; they and the SQLite file are removed afterwards.
-    Submissions use the SDK's submit_many; each is on disk before it is acknowledged. Executions are Python functions
-    that do nothing; their rate is measured from the first submission to the last stored result. A pick-up is the time
-    from a submission to the first line of its function while nothing else runs.
+    A server and a worker start as separate processes and talk HTTP. Afterwards they are stopped, and the SQLite file is
+    deleted. Submissions use the SDK's submit_many; each is on disk before it is acknowledged. Executions are Python
+    functions that do nothing; their rate is measured from the first submission to the last stored result. A pick-up is
+    the time from a submission to the first line of its function while nothing else runs.
     """
     from horae.cli.installation.bench_run import measure
     from horae.cli.output import Printer

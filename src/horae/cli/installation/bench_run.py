@@ -24,7 +24,7 @@ from horae.store.open import open_store_driver
 JOBS = f"{__name__}:app"
 SERVING = re.compile(r"https?://127\.0\.0\.1:\d+")
 WARM_UP = 1_000  # executions before any measurement
-START, PATIENCE, STOP = 60.0, 900.0, 10.0  # seconds
+START, PATIENCE, STOP = 60.0, 900.0, 10.0  # seconds to wait: for the server, for executions, for a process to end
 LOOK, QUIET = 0.01, 0.05  # seconds between checks, and before each timed pick-up
 
 app = App("bench")
@@ -73,7 +73,7 @@ async def measure(env: Env, store: str | None, executions: int, samples: int) ->
 
 
 async def _check_empty(env: Env, store: str) -> None:
-    """Refuse a store in use: the measurement would fill it."""
+    """Refuse a store that has tables of Horae, because the measurement would fill it."""
     driver = await open_store_driver(store, env, "(horae bench)")
     try:
         if await schema_version(driver) is not None:

@@ -30,7 +30,7 @@ def db() -> None:
 
 
 def store_command(work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-    """Pass the settings, an environment and an output to a coroutine function."""
+    """Turn a coroutine function that takes the settings, the environment and the output into a click callback."""
 
     @wraps(work)
     def callback(
@@ -57,7 +57,7 @@ _data = click.option("--data", metavar="DIR", help="The folder for all state.  [
 async def version(settings: "Settings", env: Any, out: Printer) -> None:
     """Show the kind of store, its revision and the newest revision that this program knows.
 
-    For a SQLite store in use, its server is asked, with the key in HORAE_KEY or the one in the store's folder.
+    If a SQLite store is in use, the command asks its server, with the key in HORAE_KEY or in the store's folder.
     """
     from horae.cli.installation.store_checks import product_of
     from horae.store.migrations.revisions import HEAD
@@ -65,7 +65,7 @@ async def version(settings: "Settings", env: Any, out: Printer) -> None:
     facts = await _facts(settings, env)
     if out.is_for_people:
         at = f"revision {facts.version}" if facts.version else "no revision: it has no tables"
-        out.say(f"The store is {product_of(facts)} at {at}; this program knows {HEAD}.")
+        out.say(f"The store is {product_of(facts)} at {at}; this program's newest revision is {HEAD}.")
         return out.say(", ".join(f"{name} {value}" for name, value in facts.settings.items()))
     facts_shown = {"kind": facts.dialect, "version": facts.product, "settings": facts.settings}
     return out.document({"store": facts.version, "program": HEAD, **facts_shown})
@@ -193,8 +193,8 @@ def migrate(source: str, target: str | None, output: str) -> None:
 async def backup(settings: "Settings", env: Any, out: Printer, file: Path) -> None:
     """Write a copy of the store, as it is at one instant, into a file.
 
-    The store may be in use: the server of a SQLite store sends the copy, for the key in HORAE_KEY or the one in the
-    store's folder.
+    The store may be in use. If a SQLite store is in use, its server sends the copy; for that, the command needs a key
+    in HORAE_KEY or in the store's folder.
     """
     from horae.errors import StoreInUse
     from horae.store.open import open_store_driver
@@ -275,8 +275,8 @@ async def new_epoch(settings: "Settings", env: Any, out: Printer, yes: bool) -> 
     """Begin a new epoch in a store that went back in time, or was copied, without Horae's knowledge.
 
     Horae notices failovers, restored dumps, and its own restores. It cannot notice that a SQLite file or PostgreSQL's
-    files were copied or put back: run this command then, before a server starts on them. Every worker's session ends,
-    its executions lose no retry, and all tokens issued before become invalid.
+    files were copied or put back. Run this command in that case, before a server starts on these files. Every worker's
+    session ends, the executions of these sessions lose no retry, and all tokens issued before become invalid.
     """
     from horae.config.show import masked
     from horae.store import epochs

@@ -19,7 +19,7 @@ PARTS = ("north", "east", "south", "west")
 CLOCK = SystemClock()
 
 app = App("demo")
-parts = App("demo-parts")  # functions of the workflow's steps: known to the worker, but not jobs of their own
+step_functions = App("demo-parts")  # functions of the workflow's steps: known to the worker, but not jobs of their own
 
 
 def _drawn(ctx: Context, low: int, high: int, which: object = 0) -> int:
@@ -31,7 +31,7 @@ def _drawn(ctx: Context, low: int, high: int, which: object = 0) -> int:
 def primes(
     ctx: Context,
     up_to: Annotated[int, Meta(ge=2, le=200_000, description="Count the primes below this number.")] = 50_000,
-    tell: Annotated[Literal["often", "seldom"], Meta(description="How often it reports its progress.")] = "often",
+    tell: Annotated[Literal["often", "seldom"], Meta(description="How often the job reports its progress.")] = "often",
 ) -> dict[str, int]:
     """Count the primes below a number, with progress reports. Trigger it to see the form and the log."""
     found: list[int] = []
@@ -103,14 +103,14 @@ async def shop(ctx: Context) -> int:
     return len(orders)
 
 
-@parts.job("demo-extract")
+@step_functions.job("demo-extract")
 async def extract(ctx: Context, rows: int = 0) -> dict[str, Any]:
     """Return the parts, and the number of rows."""
     await CLOCK.sleep(2)
     return {"rows": rows or _drawn(ctx, 1_000, 6_000), "parts": list(PARTS)}
 
 
-@parts.job("demo-transform")
+@step_functions.job("demo-transform")
 async def transform(ctx: Context, part: str) -> dict[str, Any]:
     """Transform one part."""
     await CLOCK.sleep(_drawn(ctx, 1, 4))
@@ -118,7 +118,7 @@ async def transform(ctx: Context, part: str) -> dict[str, Any]:
     return {"part": part}
 
 
-@parts.job("demo-publish")
+@step_functions.job("demo-publish")
 async def publish(rows: int, parts: list[Any]) -> str:
     """Return a summary of the published rows."""
     await CLOCK.sleep(1)
@@ -142,12 +142,18 @@ REPORT: dict[str, Any] = {
 }
 PIPELINE: dict[str, Any] = {
     "name": "demo-pipeline",
-    "description": "Extract, transform each part, and publish; many rows wait for approval.",
+    "description": "Extract, transform each part, and publish; more than 3000 rows need an approval.",
     "schedule": {"every": "10m", "overlap": "skip"},
     "params": {"rows": 0},
     "schema": {
         "type": "object",
-        "properties": {"rows": {"type": "integer", "minimum": 0, "description": "More than 3000 ask for approval."}},
+        "properties": {
+            "rows": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "More than 3000 rows need an approval; 0 means a random number.",
+            }
+        },
     },
     "tags": {"demo": "workflow", "team": "data"},
     "workflow": {
@@ -199,7 +205,7 @@ PAUSED = ("demo-report",)
 class Demo:
     """The demo in the form of an app for `up`: functions for the worker, definitions for the store."""
 
-    jobs: ClassVar = {**app.jobs, **parts.jobs}
+    jobs: ClassVar = {**app.jobs, **step_functions.jobs}
 
     def definitions(self) -> list[dict[str, Any]]:
         return [TICK, *app.definitions(), REPORT, PIPELINE]

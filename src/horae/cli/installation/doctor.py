@@ -38,8 +38,8 @@ def doctor(
     """Check the installation and show remedies.
 
     It asks the server about itself, its store (kind, version, settings, migrations, disk) and its workers, and checks
-    this machine: settings, clock, disk, libraries. With --offline it opens the store directly, for when no server runs.
-    Exit 1 when a check fails.
+    this machine: settings, clock, disk, libraries. Use --offline when no server runs: it opens the store directly. If a
+    check fails, the exit code is 1.
     """
     from horae.cli.checks import local_checks, server_checks
     from horae.cli.installation.store_checks import store_checks

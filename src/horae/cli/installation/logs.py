@@ -55,7 +55,8 @@ def _join_libraries(level: int, renderers: list[Processor]) -> None:
 def _of_execution(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
     """Add the execution's fields to a record that a function logged.
 
-    A traceback that is already a text, so that secrets in it could be masked, stays within its line.
+    The worker may have turned the record's traceback into text, to mask secrets in it. Such a text becomes a field of
+    the event, so that it stays within the event's line.
     """
     record = event["_record"]
     if record.exc_text and not record.exc_info:

@@ -24,15 +24,15 @@ PARTS = ("api", "gateway", "scheduler")
 @click.option("--host", metavar="HOST", help="The address to listen on.  [env: HORAE_HOST; default: 127.0.0.1]")
 @click.option("--port", metavar="PORT", help="The port to listen on.  [env: HORAE_PORT; default: 8420]")
 @click.option(
-    "--advertise", metavar="URL", help="The URL at which workers and other servers reach it.  [env: HORAE_ADVERTISE]"
+    "--advertise", metavar="URL", help="The server's URL for workers and other servers.  [env: HORAE_ADVERTISE]"
 )
 @click.option("--only", multiple=True, type=click.Choice(PARTS), help="Run only this part; repeatable.")
 @config_option
 def server(only: tuple[str, ...], config: Path | None, **flags: Any) -> None:
     """Run a server: API, scheduler and worker gateway.
 
-    Any number of servers may share one PostgreSQL; all are active, and any may fail. SIGTERM finishes running requests,
-    a second one aborts.
+    Any number of servers may share one PostgreSQL; all are active, and any may fail. At SIGTERM, the server finishes
+    running requests and stops; a second SIGTERM aborts.
     """
     from horae.cli.installation.serving import read_settings
     from horae.cli.process import run

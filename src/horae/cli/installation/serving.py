@@ -1,4 +1,4 @@
-"""The shared parts of `up` and `server`: from settings to a node that serves."""
+"""The shared parts of `up` and `server`: they open a node with the settings, and serve it."""
 
 import os
 from collections.abc import Collection
@@ -37,7 +37,7 @@ def read_settings(flags: dict[str, Any], config: Path | None) -> Settings:
 
 
 async def open_node(env: Env, settings: Settings, command: str) -> ServerNode:
-    """Open the store and migrate it."""
+    """Open a node on the store, which is created or migrated if necessary."""
     make_folder(settings.data)
     owner = f"({command}, {settings.public_url})"
     own = engine_settings(with_reachable_url(settings))
@@ -76,7 +76,8 @@ def tls_of(settings: Settings) -> Tls | None:
     """Return the server's certificate, if it has one."""
     if not settings.tls_cert:
         if settings.tls_key or settings.tls_client_ca:
-            raise BadInput("There is no certificate.", "Name its file with tls_cert.", field="tls_cert")
+            detail = "tls_key or tls_client_ca is set, but there is no certificate."
+            raise BadInput(detail, "Name the certificate's file with tls_cert.", field="tls_cert")
         return None
     authority = Path(settings.tls_client_ca) if settings.tls_client_ca else None
     return Tls(Path(settings.tls_cert), Path(settings.tls_key or settings.tls_cert), authority)
@@ -84,15 +85,15 @@ def tls_of(settings: Settings) -> Tls | None:
 
 async def listen(node: ServerNode, settings: Settings, parts: Collection[str], command: str) -> Serving:
     """Start serving. A host other than loopback allows connections from other machines."""
-    raise_open_files()  # each connection needs one; the usual soft limit is below the limit per address
+    raise_open_files()  # each connection needs an open file; the usual soft limit is below the limit per address
     remote = not is_loopback(settings.host)
     proxies = Proxies(settings.trusted_proxies, settings.proxy_hops, settings.allowed_hosts)
-    crowd = ConnectionLimits(settings.max_connections, settings.max_connections_per_address, proxies)
+    limits = ConnectionLimits(settings.max_connections, settings.max_connections_per_address, proxies)
     serving = await serve(
-        node, settings.host, settings.port, parts=parts, allow_remote=remote, tls=tls_of(settings), limits=crowd,
+        node, settings.host, settings.port, parts=parts, allow_remote=remote, tls=tls_of(settings), limits=limits,
         proxies=proxies, cors=Cors(settings.cors_origins),
     )  # fmt: skip
-    # Commands then ask this server instead of opening the file.
+    # Commands that find a SQLite file in use then ask this server instead of opening the file.
     node.store.driver.tell_owner(f"({command}, {serving.url})")
     tune_garbage_collector()
     return serving

@@ -55,7 +55,7 @@ async def store_checks(settings: Settings, env: Env) -> list[Check]:
 def reported_checks(document: dict[str, Any]) -> list[Check]:
     """Check a store by the facts that its server reports.
 
-    The server's time follows the store's, so there is no clock to compare.
+    The server's time follows the clock of the store, so the two clocks are not compared.
     """
     facts = reported_facts(document)
     found = [Check("store", "ok", f"{product_of(facts)}, the server reaches it"), *settings_checks(facts)]
@@ -87,7 +87,7 @@ def sealed_check(sealed: dict[str, Any]) -> Check:
     opened, unopened = sealed["opened"], sealed["unopened"]
     if unopened:
         keys = ", ".join(sealed["missingKeys"]) or "none that is known"
-        remedy = "Give the server the key that sealed them, too: HORAE_SECRET_KEY=NEW,OLD."
+        remedy = "Also give the server the key that sealed these values: HORAE_SECRET_KEY=NEW,OLD."
         return Check("master key", "fail", f"{unopened:,} sealed values do not open; missing: {keys}", remedy)
     if not sealed["canSeal"]:
         state: State = "fail" if sealed["missingKeys"] else "warn"
@@ -98,7 +98,7 @@ def sealed_check(sealed: dict[str, Any]) -> Check:
 
 
 def _archive_check(trouble: dict[str, Any]) -> Check:
-    remedy = "Executions to be archived stay in the store until then, so it grows. Make room, or repair the storage."
+    remedy = "Until this works, the store keeps executions to be archived and grows. Make room, or repair the storage."
     return Check("archive", "fail", f"since {trouble['since']}: {trouble['problem']}", remedy)
 
 
@@ -139,12 +139,14 @@ def settings_checks(facts: "Facts") -> Iterator[Check]:
 
 def _migrations(facts: "Facts") -> Check:
     if facts.version is None:
-        return Check("migrations", "warn", "no tables yet", "A server makes them at its start, or: horae db upgrade")
+        return Check(
+            "migrations", "warn", "no tables yet", "A server creates the tables at its start, or: horae db upgrade"
+        )
     if facts.version > facts.newest:
-        remedy = "Install the version of Horae that migrated it: pip install -U horae"
+        remedy = "Install the version of Horae that migrated the store: pip install -U horae"
         return Check("migrations", "fail", f"store {facts.version} is newer than this program's {facts.newest}", remedy)
     if facts.version < facts.newest:
-        remedy = "A server migrates it at its start, or: horae db upgrade"
+        remedy = "A server migrates the store at its start, or: horae db upgrade"
         return Check("migrations", "warn", f"store {facts.version}, program {facts.newest}", remedy)
     return Check("migrations", "ok", f"at {facts.version}, the newest")
 
@@ -167,7 +169,7 @@ def _postgres_durability(facts: "Facts") -> Iterator[Check]:
         if facts.settings.get(name) != "on":
             yield Check(name, "fail", f"{name} is off: a crash may lose or break the store", f"Set {name} = on.")
     if facts.settings.get("synchronous_commit") == "off":
-        remedy = "Horae turns it on itself; if its role may not, a crash loses acknowledged work."
+        remedy = "Horae turns it on for its connections; if its role may not do that, a crash loses acknowledged work."
         yield Check("synchronous_commit", "fail", "off on Horae's own connections", remedy)
     elif facts.settings.get("fsync") == "on":
         yield Check("durability", "ok", f"fsync on, synchronous_commit {facts.settings.get('synchronous_commit')}")
@@ -183,7 +185,7 @@ def _postgres_upkeep(facts: "Facts") -> Iterator[Check]:
     used, most = int(facts.settings["connections"]), int(facts.settings["max_connections"])
     state: State = "warn" if used > most * 0.8 else "ok"
     remedy = (
-        f"Raise max_connections, or put fewer servers on it: each takes up to {DEFAULT.most}."
+        f"Raise max_connections, or run fewer servers: each opens up to {DEFAULT.most} connections."
         if state == "warn"
         else ""
     )
@@ -193,15 +195,17 @@ def _postgres_upkeep(facts: "Facts") -> Iterator[Check]:
 _SNAPSHOT = "A transaction this old keeps dead rows from being cleared away: end it (pg_stat_activity, xact_start)."
 _UPKEEP = {
     "oldest_snapshot_seconds": (OLD_SNAPSHOT, "oldest snapshot (s)", _SNAPSHOT),
-    "inactive_slots": (0, "inactive replication slots", "They keep dead rows: drop unused slots."),
+    "inactive_slots": (0, "inactive replication slots", "They keep dead rows from being cleared away: drop them."),
     "feedback_standbys": (0, "standbys with feedback", "Their long queries keep dead rows (hot_standby_feedback)."),
 }
 
 
 def _pooler(settings: Settings) -> Check:
     if settings.store_direct:
-        return Check("pooler", "ok", f"by transaction, past it at {masked(settings.store_direct)}")
+        return Check(
+            "pooler", "ok", f"pools by transaction; HORAE_STORE_DIRECT bypasses it at {masked(settings.store_direct)}"
+        )
     if ":6432" not in settings.store_url:
-        return Check("pooler", "ok", "none seen")
-    remedy = "It must pool by session; or give PostgreSQL's own URL, too (HORAE_STORE_DIRECT)."
+        return Check("pooler", "ok", "none detected")
+    remedy = "Let it pool by session, or give PostgreSQL's own URL, too (HORAE_STORE_DIRECT)."
     return Check("pooler", "warn", "port 6432 looks like PgBouncer", remedy)

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 @click.option("--data", metavar="DIR", help="The folder for all state.  [env: HORAE_DATA; default: .]")
 @click.option("--store", metavar="URL", help="Another store.  [env: HORAE_STORE; default: horae.db in --data]")
 @click.option(
-    "--app", metavar="MODULE:APP", help="The app with your Python jobs; they are registered.  [env: HORAE_APP]"
+    "--app",
+    metavar="MODULE:APP",
+    help="The app with your Python jobs, which are registered at the start.  [env: HORAE_APP]",
 )
 @worker_options
 @click.option("--demo", is_flag=True, help="Register a few small example jobs.")
@@ -40,8 +42,8 @@ if TYPE_CHECKING:
 def up(demo: bool, config: Path | None, **flags: Any) -> None:
     """Run everything in one process: API, scheduler and a worker.
 
-    State is one SQLite file in the data folder; queues, slots, labels and resources belong to the worker. Ctrl-C or
-    SIGTERM drains, a second one aborts.
+    State is one SQLite file in the data folder; queues, slots, labels and resources belong to the worker. At Ctrl-C or
+    SIGTERM, the worker drains and the process ends; a second signal aborts.
     """
     from horae.cli.installation.serving import read_settings
     from horae.cli.process import run
@@ -96,7 +98,7 @@ async def greet(node: "ServerNode", serving: "Serving", settings: "Settings", ke
     lines += [f"  store    {masked(settings.store_url)}", f"  key      {key}"]
     if settings.secret_key_path.exists() and not settings.secret_key:
         lines.append(
-            f"  secrets  {settings.secret_key_path} seals them: back it up, and keep it out of version control"
+            f"  secrets  sealed with {settings.secret_key_path}: back it up, and keep it out of version control"
         )
     here = " in this folder" if settings.data == Path() else ""
     lines += ["", f"Three things to try next, in another terminal{here}:"]

@@ -32,23 +32,30 @@ def keys() -> None:
     type=click.Choice(ROLES),
     default="admin",
     show_default=True,
-    help="What it may do: read; run and pause existing jobs; define jobs; manage access; execute.",
+    help="What the key may do. A viewer reads, an operator also runs and pauses existing jobs, an editor also defines"
+    " jobs, an admin also manages access; a worker executes jobs.",
 )
 @click.option(
     "--permission",
     "permissions",
     type=click.Choice(PERMISSIONS),
     multiple=True,
-    help="In addition to its role: define commands, read sealed values, use all namespaces; repeatable.",
+    help="A permission in addition to the role: to define commands, read sealed values or manage the installation;"
+    " repeatable.",
 )
-@click.option("--queue", "queues", multiple=True, metavar="QUEUE", help="Restrict it to this queue; repeatable.")
+@click.option("--queue", "queues", multiple=True, metavar="QUEUE", help="Restrict the key to this queue; repeatable.")
 @click.option(
-    "--jobs", multiple=True, metavar="PATTERN", help="Restrict it to jobs with such names, as 'etl-*'; repeatable."
+    "--jobs",
+    multiple=True,
+    metavar="PATTERN",
+    help="Restrict the key to jobs with such names, such as 'etl-*'; repeatable.",
 )
 @click.option(
-    "--rate", metavar="RATE", help="The most requests to each server, as 100/1s; requests of workers do not count."
+    "--rate", metavar="RATE", help="The most requests to each server, such as 100/1s; requests of workers do not count."
 )
-@click.option("--expires", "--expires-in", "expires", metavar="SPAN", help="Let it expire after this time, as 90d.")
+@click.option(
+    "--expires", "--expires-in", "expires", metavar="SPAN", help="The key expires after this time, such as 90d."
+)
 @remote
 async def create(api: Api, name: str, role: Any, expires: str | None, **scope: Any) -> None:
     """Create a key. Its text is shown only now."""

@@ -109,12 +109,14 @@ request(
 )
 @click.argument("name")
 @click.option(
-    "--cancel", is_flag=True, help="Cancel executions that have not ended; without it they make the command fail."
+    "--cancel",
+    is_flag=True,
+    help="Cancel executions that have not ended; without this option, such executions make the command fail.",
 )
 @click.option(
     "--definitions", is_flag=True, help="Also delete jobs, keys, users and everything else, and the namespace itself."
 )
-@click.option("--confirm", metavar="NAME", help="The name again; without it you are asked for it.")
+@click.option("--confirm", metavar="NAME", help="The namespace's name again; without this option the command asks.")
 @click.option(
     "--timeout", default="10m", metavar="SPAN", help="The longest wait for cancelled executions; 10m by default."
 )
@@ -122,8 +124,9 @@ request(
 async def erase(api: Api, name: str, cancel: bool, definitions: bool, confirm: str | None, timeout: str) -> None:
     """Erase all data of a namespace: executions, logs, files, events, keys.
 
-    Definitions stay, unless --definitions deletes them and the namespace, too; stop its workers before that. Data that
-    arrives during the command may remain. You can repeat it; the audit log stores a receipt of each part.
+    Definitions stay, unless --definitions deletes them and the namespace, too; stop the namespace's workers before
+    that. Data that arrives during the command may remain, but you can repeat the command. The audit log stores a
+    receipt of each part.
     """
     if confirm is None:
         what = "everything in it and the namespace itself" if definitions else "all its data"

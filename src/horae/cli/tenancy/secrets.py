@@ -30,8 +30,8 @@ def secrets() -> None:
 async def set_(api: Api, name: str, file: Path | None) -> None:
     """Set the value of a secret: from a file, from the input, or typed twice.
 
-    The value is not an argument, because all users of the machine can see arguments. One line break at its end is
-    removed.
+    The value is not an argument, because all users of the machine can see arguments. One line break at the end of the
+    value is removed.
     """
     done = await api.client.secrets.set(name, _value(name, file))
     used = f'Texts of jobs use it as secret://{name}, functions with secrets=["{name}"] as ctx.secret("{name}").'

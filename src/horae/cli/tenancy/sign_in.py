@@ -8,17 +8,18 @@ from horae.cli.terminal import echo
 
 
 @click.command("sign-in", cls=HoraeCommand, examples=("horae sign-in", "horae sign-in --browser"))
-@click.option("--browser", is_flag=True, help="Open it in this machine's browser too.")
+@click.option("--browser", is_flag=True, help="Also open the link in this machine's browser.")
 @remote
 async def sign_in(api: Api, browser: bool) -> None:
-    """Print a link that signs one browser in.
+    """Print a link with which one browser can sign in.
 
-    It works once, within ten minutes, and signs in as an administrator: treat it as a key.
+    The link works once, within ten minutes, and signs in with the permissions of the key that you use: keep it as
+    secret as that key.
     """
     link = (await api.client.keys.sign_in_link()).raw
     if api.out.is_for_people:
         echo(link["url"])
-        echo("It works once, within ten minutes.", err=True)
+        echo("The link works once, within ten minutes.", err=True)
     else:
         api.out.document(link)
     if browser and click.launch(link["url"]) != 0:

@@ -17,10 +17,10 @@ from horae.model.triggers.calendars.read import FIELDS, KINDS
 # Fields with options that may be repeated more often than the field allows, or that have another form.
 _OWN: dict[str, tuple[Any, ...]] = {
     "calendar": (
-        click.option("--calendar", multiple=True, metavar="NAME", help="Open when this calendar is; repeatable."),
+        click.option("--calendar", multiple=True, metavar="NAME", help="Open when this calendar is open; repeatable."),
     ),
     "except": (
-        click.option("--except-date", multiple=True, metavar="DATE", help="Closed on this day, written as --date."),
+        click.option("--except-date", multiple=True, metavar="DATE", help="Closed on this day, written as for --date."),
         click.option("--except", "except_", multiple=True, metavar="NAME", help="Closed when this calendar is open."),
     ),
 }
@@ -75,7 +75,10 @@ request(
 @click.option("--if-version", type=int, metavar="N", help="Only if the calendar is still at this version.")
 @remote
 async def set_(api: Api, name: str, if_version: int | None, **options: Any) -> None:
-    """Create or change a calendar, by options or from a file; with several kinds of times, all must be open."""
+    """Create or change a calendar, by options or from a file.
+
+    With several kinds of times, such as --country and --hours, the calendar is open only while all of them are open.
+    """
     document = _document(options)
     before = None if if_version is None else f'"{if_version}"'
     calendar = await api.client.calendars.put(name, document, if_match=before)
@@ -110,7 +113,8 @@ request(
 
 
 request(
-    calendars, "calendars.openings", lists([("OPENS", "from"), ("CLOSES", "to")], "It does not open in that time."),
+    calendars, "calendars.openings",
+    lists([("OPENS", "from"), ("CLOSES", "to")], "The calendar does not open in that time."),
     name="preview", called={"since": "--from", "until": "--to"},
     examples=("horae calendars preview office", "horae calendars preview office --from 2026-12-01T00:00:00Z --limit 5"),
 )  # fmt: skip

@@ -27,8 +27,8 @@ def fires() -> None:
         "horae fires list --next --limit 20",
     ),
 )
-@click.option("--from", "since", type=TIME, help="Fires from this time on; an hour ago by default.")
-@click.option("--to", "until", type=TIME, help="Fires before this time; in a day by default.")
+@click.option("--from", "since", type=TIME, help="Only fires from this time on; an hour ago by default.")
+@click.option("--to", "until", type=TIME, help="Only fires before this time; a day from now by default.")
 @click.option("--job", metavar="JOB", help="Only fires of this job, by name or id.")
 @click.option("--trigger", metavar="NAME", help="Only fires of triggers with this name.")
 @click.option(
@@ -38,7 +38,7 @@ def fires() -> None:
 @page_options
 @remote
 async def list_(api: Api, since: str | None, until: str | None, coming: bool, **filters: Any) -> None:
-    """List fires of all jobs in the order of time: past fires with their results, then coming ones."""
+    """List fires of all jobs in the order of time: past fires with their results, then coming fires."""
     if coming and filters["disposition"] not in (None, "planned"):
         raise BadInput("--next lists coming fires, which are all planned.", "Leave one of them out.")
     filters["disposition"] = "planned" if coming else filters["disposition"]
@@ -69,17 +69,21 @@ def _when(fire: dict[str, Any]) -> str:
         "horae fires count --by hour --job report",
     ),
 )
-@click.option("--from", "since", metavar="DAY", help="The first day, as 2026-11-15; today by default.")
+@click.option("--from", "since", metavar="DAY", help="The first day, such as 2026-11-15; today by default.")
 @click.option("--to", "until", metavar="DAY", help="The last day; the first day by default.")
 @click.option(
     "--by",
     type=click.Choice(["minute", "hour", "day"]),
     default="day",
     show_default=True,
-    help="The length of time per line.",
+    help="The period that each line counts.",
 )
 @click.option(
-    "--timezone", metavar="ZONE", default="UTC", show_default=True, help="The time zone of the days, as Europe/Paris."
+    "--timezone",
+    metavar="ZONE",
+    default="UTC",
+    show_default=True,
+    help="The time zone of the days, such as Europe/Paris.",
 )
 @click.option("--job", metavar="JOB", help="Only fires of this job, by name or id.")
 @remote

@@ -47,8 +47,8 @@ COLUMNS: list[Column] = [
     ("NEXT", Age("nextFireAt")),
     ("FIRED", "fired"),
 ]
-ONE = {"ref": "job"}
-ITS_OWN = {**ONE, "name": "name=schedule"}
+JOB_ARGUMENT = {"ref": "job"}
+JOB_AND_OPTIONAL_NAME = {**JOB_ARGUMENT, "name": "name=schedule"}
 request(
     triggers, "triggers.list",
     lists(COLUMNS, "There are no triggers. Add one with: horae triggers add JOB --cron '0 9 * * *'"),
@@ -57,7 +57,7 @@ request(
 
 
 request(
-    triggers, "triggers.get", one, name="show", called=ITS_OWN,
+    triggers, "triggers.get", one, name="show", called=JOB_AND_OPTIONAL_NAME,
     examples=("horae triggers show report nightly", "horae triggers show report"),
 )  # fmt: skip
 
@@ -100,13 +100,13 @@ async def edit(api: Api, job: str, name: str, **options: Any) -> None:
 
 
 request(
-    triggers, "triggers.remove", message("Removed {name} from {job}."), called=ONE,
+    triggers, "triggers.remove", message("Removed {name} from {job}."), called=JOB_ARGUMENT,
     examples=("horae triggers remove report nightly",),
 )  # fmt: skip
 
 
 request(
-    triggers, "triggers.pause", message("Paused {name} of {job}."), called=ITS_OWN,
+    triggers, "triggers.pause", message("Paused {name} of {job}."), called=JOB_AND_OPTIONAL_NAME,
     examples=("horae triggers pause report nightly",),
 )  # fmt: skip
 
@@ -117,7 +117,11 @@ def _resumed(trigger: TriggerInfo, given: Given) -> str:
 
 
 request(
-    triggers, "triggers.resume", message(_resumed), called=ITS_OWN, examples=("horae triggers resume report nightly",)
+    triggers,
+    "triggers.resume",
+    message(_resumed),
+    called=JOB_AND_OPTIONAL_NAME,
+    examples=("horae triggers resume report nightly",),
 )
 
 
@@ -132,8 +136,10 @@ request(
 @click.argument("expression", required=False)
 @_options(_TIMES)
 @click.option("--job", metavar="JOB", help="Preview a trigger of this job instead.")
-@click.option("--trigger", metavar="NAME", help="The name of that trigger; by default, of the job's schedule.")
-@click.option("--from", "since", type=TIME, help="Fires after this time; now by default.")
+@click.option(
+    "--trigger", metavar="NAME", help="The name of a trigger of that job; without it, the job's own schedule is shown."
+)
+@click.option("--from", "since", type=TIME, help="Only fires after this time; now by default.")
 @click.option("--count", type=click.IntRange(1, 1000), default=10, help="The number of fires.  [default: 10]")
 @remote
 async def preview(

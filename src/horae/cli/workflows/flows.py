@@ -25,7 +25,7 @@ MARKS = {
 
 
 def depths(graph: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of steps before each step on the longest path; nodes are in a valid execution order."""
+    """Return for each step the number of steps before it on the longest path. The nodes are in execution order."""
     before: dict[str, list[str]] = {}
     for edge in graph["edges"]:
         before.setdefault(edge["to"], []).append(edge["from"])
@@ -81,7 +81,7 @@ async def graph(api: Api, execution: str) -> None:
         ("EXECUTION", lambda node: node.get("executionId") or ""),
         ("NOTE", note_of),
     ]
-    api.out.list({"items": found["nodes"]}, shown, "It has no steps.")
+    api.out.list({"items": found["nodes"]}, shown, "The workflow has no steps.")
     spent = found.get("criticalSeconds")
     if spent and found["criticalPath"]:
         waited, ran = _seconds(spent["waited"]), _seconds(spent["ran"])
@@ -105,12 +105,16 @@ def _seconds(value: float | None) -> str:
     "--from",
     "since",
     metavar="STEP",
-    help="Start at this step, or at failed steps; results of successful steps before it are reused.",
+    help="Start at this step, or with `failed` at the failed steps; results of earlier successful steps are reused.",
 )
-@click.option("--params", metavar="JSON", help="Changes to its params; @FILE or - reads them.")
+@click.option(
+    "--params",
+    metavar="JSON",
+    help="Changes to the params, as a merge patch; @FILE reads it from a file, - from the input.",
+)
 @click.option("--latest", is_flag=True, help="Use the present definitions instead of the original ones.")
-@click.option("--break", "breakpoints", metavar="STEP", multiple=True, help="Stop before this step; may be repeated.")
-@click.option("-w", "--wait", is_flag=True, help="Wait until it ends; exit 1 if it fails.")
+@click.option("--break", "breakpoints", metavar="STEP", multiple=True, help="Stop before this step; repeatable.")
+@click.option("-w", "--wait", is_flag=True, help="Wait until the new execution ends; exit 1 if it fails.")
 @timeout_option
 @remote
 async def rerun(
@@ -123,7 +127,7 @@ async def rerun(
     wait: bool,
     timeout: str | None,
 ) -> None:
-    """Run an execution that has ended again, as a new one; a workflow from a step on, or from the failed steps."""
+    """Run an ended execution again, as a new execution. A workflow can begin at a given step or at its failed steps."""
     patch = None if params is None else read_json(params, "--params")
     new_id = await api.client.executions.rerun(
         execution, since=since, params=patch, latest=latest, breakpoints=breakpoints

@@ -17,7 +17,7 @@ from horae.cli.workflows.flows import MARKS
 @click.option(
     "--by",
     type=click.Choice(["run", "interval"]),
-    help="Order by run, newest first, or by data interval, which is the default.",
+    help="The order of the executions: by run, newest first, or by data interval, which is the default.",
 )
 @page_options
 @remote
@@ -35,4 +35,4 @@ async def grid(api: Api, job: str, by: Literal["run", "interval"] | None, **pagi
         ("STEPS", lambda one: " ".join(MARKS.get(one["steps"].get(step, ""), " ") for step in found["steps"])),
         ("EXECUTION", "executionId"),
     ]
-    api.out.list(found, columns, "It has not run yet.")
+    api.out.list(found, columns, "The job has not run yet.")

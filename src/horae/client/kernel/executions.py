@@ -271,7 +271,7 @@ class ExecutionsResource(Resource):
         return ExecutionInfo.of(await self._caller.post(path_of("executions", execution_id, "approve"), body))
 
     async def reject(self, execution_id: str, *, step: str | None = None, comment: str | None = None) -> ExecutionInfo:
-        """Reject a waiting step of a workflow: it fails.
+        """Reject a waiting step of a workflow; the step fails.
 
         `step`: The step; required if several steps wait. `comment`: The reason, stored with the step.
         """

@@ -16,13 +16,13 @@ class BackfillMetrics(FeatureMetrics):
         Gauge(
             "backfills",
             "Uncompleted backfills by job and state: running, paused, or cancelled with live executions.",
-            ("namespace", "job_name", "state"), names=2,
+            ("namespace", "job_name", "state"), chosen_labels=2,
         ),
         Gauge(
             "backfill_fires",
             "Fires of uncompleted backfills by job and state: to_come, left_alone, live, succeeded, failed,"
             " ended_otherwise.",
-            ("namespace", "job_name", "standing"), names=2,
+            ("namespace", "job_name", "standing"), chosen_labels=2,
         ),
     )  # fmt: skip
 
@@ -30,7 +30,7 @@ class BackfillMetrics(FeatureMetrics):
         started = self.node.part(BackfillsPart).backfiller.started
         yield counter("backfill_executions", "Executions that this server started for backfills.", started)
 
-    async def look(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
+    async def read_gauges(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
         backfills, fires = Counter[Labels](), Counter[Labels]()
         for one in await self.node.part(BackfillsPart).backfills.unfinished():
             namespace = names.get(one.namespace, "")

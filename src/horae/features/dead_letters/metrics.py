@@ -12,13 +12,15 @@ class ReplayMetrics(FeatureMetrics):
     """The metrics of replays."""
 
     gauges = (
-        Gauge("replays", "Running and paused replays of dead letters, by state.", ("namespace", "state"), names=1),
+        Gauge(
+            "replays", "Running and paused replays of dead letters, by state.", ("namespace", "state"), chosen_labels=1
+        ),
     )
 
     def collect(self) -> Iterator[Metric]:
         retried = self.node.part(DeadLettersPart).replayer.retried
         yield counter("replayed_executions", "Dead letters that this server retried in replays.", retried)
 
-    async def look(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
+    async def read_gauges(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
         counts = await self.node.part(DeadLettersPart).replays.counts()
         return {"replays": {(names.get(namespace, ""), state): count for (namespace, state), count in counts.items()}}

@@ -7,7 +7,7 @@ from prometheus_client import Metric
 
 from horae.features.events.engine.hooks import CallOutcome
 from horae.features.events.part import EventsPart
-from horae.server.metrics.families import FeatureMetrics, Gauge, Labels, by, counter
+from horae.server.metrics.families import FeatureMetrics, Gauge, Labels, by_label, counter
 
 
 class EventMetrics(FeatureMetrics):
@@ -24,7 +24,7 @@ class EventMetrics(FeatureMetrics):
         about = "Calls of webhooks by outcome: accepted, repeated, unsigned, unknown or unreadable."
         counts = self.node.part(EventsPart).hooks.counts
         calls = {outcome: counts.get(outcome, 0) for outcome in get_args(CallOutcome)}
-        yield counter("webhooks", about, by(calls), ["outcome"])
+        yield counter("webhooks", about, by_label(calls), ["outcome"])
 
-    async def look(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
+    async def read_gauges(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
         return {"troubled_watches": {(): await self.node.part(EventsPart).watcher.troubled()}}

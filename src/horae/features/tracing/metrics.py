@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from prometheus_client import Metric
 
 from horae.features.tracing.part import TracingPart
-from horae.server.metrics.families import FeatureMetrics, by, counter
+from horae.server.metrics.families import FeatureMetrics, by_label, counter
 
 NO_SPANS = dict.fromkeys(("sent", "failed", "dropped"), 0)
 
@@ -19,4 +19,4 @@ class SpanMetrics(FeatureMetrics):
             " or dropped (too many waited to be sent)."
         )
         spans = NO_SPANS if (sink := self.node.part(TracingPart).sink) is None else sink.counts
-        yield counter("spans", about, by(spans), ["outcome"])
+        yield counter("spans", about, by_label(spans), ["outcome"])

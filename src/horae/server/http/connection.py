@@ -58,7 +58,7 @@ class HttpConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._framing = RequestFraming()
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
-        self.peer: tuple[Any, ...] = ("", 0)  # the other end's address and port
+        self.peer: tuple[Any, ...] = ("", 0)  # address and port of the client or of its proxy
         self._scheme, self._certified = "http", False  # whether the client has a verified certificate
         self._coming = HttpRequest()  # the request that is being read
         self._after = 0  # bytes received for an answered request

@@ -18,7 +18,7 @@ MOST_SERIES = 500  # series of one family with labels that users chose
 OTHERS = "(others)"
 
 
-def by(values: Mapping[K, V]) -> Mapping[Labels, V]:
+def by_label(values: Mapping[K, V]) -> Mapping[Labels, V]:
     """Convert each key to a tuple with this one label."""
     return {(own,): value for own, value in values.items()}
 
@@ -60,7 +60,7 @@ class Gauge(NamedTuple):
     name: str
     help_text: str
     labels: Sequence[str] = ()
-    names: int = 0  # number of leading labels with values that users chose, such as names of queues
+    chosen_labels: int = 0  # number of leading labels with values that users chose, such as names of queues
 
 
 class FeatureMetrics:
@@ -75,7 +75,7 @@ class FeatureMetrics:
         """Yield the figures that this server counted."""
         yield from ()
 
-    async def look(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
+    async def read_gauges(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
         """Read the values of the gauges from the store, by the gauge's name. Raises StoreUnavailable.
 
         `names` maps the ids of namespaces to their names.
@@ -87,7 +87,9 @@ def _sum(one: float, other: float) -> float:
     return one + other
 
 
-def named(counts: Mapping[int, float], names: Mapping[int, str], most: int = MOST_SERIES) -> Mapping[str, float]:
+def counts_by_name(
+    counts: Mapping[int, float], names: Mapping[int, str], most: int = MOST_SERIES
+) -> Mapping[str, float]:
     """Return counts by the names of namespaces instead of their ids.
 
     The first `most` names in `names` get a count each; the counts of all others are added up as `(others)`. Callers
@@ -101,25 +103,26 @@ def named(counts: Mapping[int, float], names: Mapping[int, str], most: int = MOS
     return kept
 
 
-def bounded(
+def limit_series(
     values: Mapping[Labels, float],
-    names: int,
+    chosen_labels: int,
     most: int = MOST_SERIES,
-    together: Callable[[float, float], float] = _sum,
-    order: Mapping[Labels, float] | None = None,
+    combine: Callable[[float, float], float] = _sum,
+    sort_values: Mapping[Labels, float] | None = None,
 ) -> Mapping[Labels, float]:
-    """Return the `most` series with the largest values, or with the largest numbers in `order`.
+    """Return the `most` series with the largest values, or with the largest numbers in `sort_values`.
 
-    The other series are combined by `together` and get `(others)` for their first `names` labels, which are names that
-    users chose, such as queues and jobs. The labels after them are fixed words, such as states, and are kept.
+    The other series get `(others)` for their first `chosen_labels` labels, which are names that users chose, such as
+    queues and jobs; equal series are then added up by `combine`. The labels after these are fixed words, such as
+    states, and are kept.
     """
     if len(values) <= most:
         return values
-    greatest = values if order is None else order
+    greatest = values if sort_values is None else sort_values
     kept = {own: values[own] for own in nlargest(most, values, key=greatest.__getitem__)}
     rest: dict[Labels, float] = {}
     for own, value in values.items():
         if own not in kept:
-            others = (OTHERS,) * names + own[names:]
-            rest[others] = together(rest.get(others, 0), value)
+            others = (OTHERS,) * chosen_labels + own[chosen_labels:]
+            rest[others] = combine(rest.get(others, 0), value)
     return kept | rest

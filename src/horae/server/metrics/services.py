@@ -7,7 +7,7 @@ from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
 from horae.engine.server_node import ServerNode
-from horae.server.metrics.families import by, counter, gauge, histogram
+from horae.server.metrics.families import by_label, counter, gauge, histogram
 from horae.server.metrics.stored import StoredMetrics
 from horae.version import __version__
 
@@ -25,7 +25,7 @@ class ServiceMetrics(Collector):
         )
         yield counter(
             "preempted_executions",
-            "Executions that this server asked to stop for more urgent ones.",
+            "Executions that this server asked to stop in favour of more urgent executions.",
             node.admission.preemptor.requested,
         )
         help_text = (
@@ -34,7 +34,7 @@ class ServiceMetrics(Collector):
         )
         yield counter("limit_repairs", help_text, node.admission.limit_reconciler.repaired)
         help_text = "State changes of circuits by this server, by new state: open, half-open or closed."
-        yield counter("circuit_changes", help_text, by(node.admission.circuit_monitor.changes), ["state"])
+        yield counter("circuit_changes", help_text, by_label(node.admission.circuit_monitor.changes), ["state"])
 
 
 class ServerInfoMetrics(Collector):
@@ -57,24 +57,24 @@ class ServerInfoMetrics(Collector):
 class StoreMetrics(Collector):
     """Response times of the store, sizes of group commits, and the epoch."""
 
-    def __init__(self, node: ServerNode, shown: StoredMetrics) -> None:
-        self._node, self._shown = node, shown
+    def __init__(self, node: ServerNode, stored: StoredMetrics) -> None:
+        self._node, self._stored = node, stored
 
     def collect(self) -> Iterator[Metric]:
         node = self._node
         yield histogram(
             "store_seconds",
             "Duration of operations of the store, by operation.",
-            by(node.store.timings.of),
+            by_label(node.store.timings.of),
             ["operation"],
         )
         batches = {"submit": node.submitter.batches, **node.gateway.batches}
         help_text = "Requests that share a transaction (for the kind `look`: a read), by kind."
-        yield histogram("group_commit_size", help_text, by(batches), ["kind"])
+        yield histogram("group_commit_size", help_text, by_label(batches), ["kind"])
         help_text = "Transactions repeated after a deadlock or a serialization failure."
         yield counter("store_repeats", help_text, node.store.driver.retries)
         help_text = "The store's epoch. A restore or a failover increases it and ends executions of the former epoch."
         yield gauge("store_epoch", help_text, node.epoch)
-        yield gauge("ready", "Whether the store answers.", node.ready and not self._shown.away)
+        yield gauge("ready", "Whether the store answers.", node.ready and not self._stored.away)
         help_text = "1 if this scrape has figures from the store; 0 if the store cannot be reached or is too slow."
-        yield gauge("store_looked", help_text, self._shown.sample is not None)
+        yield gauge("store_looked", help_text, self._stored.sample is not None)

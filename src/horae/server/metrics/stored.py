@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from horae.engine.base.survey import MOST_HOLDERS, Survey
 from horae.engine.server_node import ServerNode
 from horae.errors import Busy, StoreUnavailable
-from horae.server.metrics.families import FeatureMetrics, Labels, bounded, gauge
+from horae.server.metrics.families import FeatureMetrics, Labels, gauge, limit_series
 from horae.server.time_limits import ignore_late_result
 
 PATIENCE = 5.0  # seconds to wait for the store; Prometheus waits ten seconds for a scrape
@@ -52,7 +52,7 @@ async def sample_store(node: ServerNode, features: Sequence[FeatureMetrics]) -> 
     """Read all figures from the store."""
     sample = StoreSample(await node.work.surveyor.survey())
     for feature in features:
-        sample.figures.update(await feature.look(sample.survey.namespaces))
+        sample.figures.update(await feature.read_gauges(sample.survey.namespaces))
     return sample
 
 
@@ -93,21 +93,21 @@ class StoredMetrics(Collector):
         yield self._number("troubled_triggers", help_text, self._survey.troubled)
         for one in self._gauges:
             values = self._known_sample.figures.get(one.name, {})
-            yield gauge(one.name, one.help_text, bounded(values, one.names), one.labels)
+            yield gauge(one.name, one.help_text, limit_series(values, one.chosen_labels), one.labels)
 
     def _queues(self) -> Iterator[Metric]:
         survey, labels = self._survey, ["namespace", "queue"]
-        yield gauge("queued_executions", "Executions queued, by queue.", bounded(survey.queued, 2), labels)
+        yield gauge("queued_executions", "Executions queued, by queue.", limit_series(survey.queued, 2), labels)
         help_text = "Time for which the oldest queued execution has been queued, by queue."
-        yield gauge("oldest_queued_seconds", help_text, bounded(survey.oldest, 2, together=max), labels)
+        yield gauge("oldest_queued_seconds", help_text, limit_series(survey.oldest, 2, combine=max), labels)
         help_text = "1 for each queue that starts no executions because of a hold or a maintenance window."
-        yield gauge("held_queues", help_text, bounded(survey.held, 2), labels)
+        yield gauge("held_queues", help_text, limit_series(survey.held, 2), labels)
 
     def _workers(self) -> Iterator[Metric]:
         survey = self._survey
-        yield gauge("workers", "Workers, by status.", bounded(survey.workers, 1), ["namespace", "status"])
+        yield gauge("workers", "Workers, by status.", limit_series(survey.workers, 1), ["namespace", "status"])
         help_text = "Slots of present workers, by state: busy or idle."
-        yield gauge("worker_slots", help_text, bounded(survey.slots, 1), ["namespace", "state"])
+        yield gauge("worker_slots", help_text, limit_series(survey.slots, 1), ["namespace", "state"])
 
     def _limits(self) -> Iterator[Metric]:
         survey, labels = self._survey, ["namespace", "queue"]
@@ -115,9 +115,9 @@ class StoredMetrics(Collector):
             "Running executions that count towards the limit of a queue;"
             " if the label `queue` is empty, towards the limit of the namespace."
         )
-        yield gauge("limit_used", help_text, bounded(survey.used, 2), labels)
+        yield gauge("limit_used", help_text, limit_series(survey.used, 2), labels)
         help_text = "The limit of simultaneous executions of a queue; if the label `queue` is empty, of the namespace."
-        yield gauge("limit_size", help_text, bounded(survey.limits, 2, order=survey.used), labels)
+        yield gauge("limit_size", help_text, limit_series(survey.limits, 2, sort_values=survey.used), labels)
         help_text = (
             "Stored rows of held keys: one for each parcel and each key of a limit, a sequence or a trigger's turn;"
             f" at most {MOST_HOLDERS} are counted."
@@ -126,4 +126,4 @@ class StoredMetrics(Collector):
 
     def _jobs(self) -> Iterator[Metric]:
         help_text = "Open and half-open circuits, by job and state."
-        yield gauge("circuits", help_text, bounded(self._survey.circuits, 2), ["namespace", "job_name", "state"])
+        yield gauge("circuits", help_text, limit_series(self._survey.circuits, 2), ["namespace", "job_name", "state"])

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from horae.engine.server_node import ServerNode
 from horae.model.base.buckets import Buckets
 from horae.model.fleet.protocol import FailureKind
-from horae.server.metrics.families import Labels, by, counter, gauge, histogram, named
+from horae.server.metrics.families import Labels, by_label, counter, counts_by_name, gauge, histogram
 
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
@@ -32,7 +32,7 @@ class RequestMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         counts: dict[Labels, int] = {(route, str(status)): count for (route, status), count in self._counts.items()}
         yield counter("http_requests", "Answered requests, by route and status.", counts, ["route", "status"])
-        yield histogram("http_request_seconds", "Duration of answers, by route.", by(self._took), ["route"])
+        yield histogram("http_request_seconds", "Duration of answers, by route.", by_label(self._took), ["route"])
 
 
 class ExchangeMetrics(Collector):
@@ -44,7 +44,7 @@ class ExchangeMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         counted = self._node.base.counters
         claims = {"granted": counted.claims, "empty": counted.claims_in_vain}
-        yield counter("claims", "Claims for workers, by result: granted or empty.", by(claims), ["result"])
+        yield counter("claims", "Claims for workers, by result: granted or empty.", by_label(claims), ["result"])
         help_text = "Reported outcomes per exchange, without the exchanges that reported none."
         yield histogram("exchange_reported_executions", help_text, counted.reported)
         help_text = "Granted executions per exchange, without the exchanges that got none."
@@ -100,7 +100,7 @@ class ExecutionMetrics(Collector):
         yield counter("repeated_attempts", "Started attempts, without the first of each execution.", counted.repeated)
         help_text = "Failed attempts, by class: job (its own failure), timeout, worker_lost or platform."
         failures = {word: counted.failures[kind] for kind, word in CLASSES.items()}
-        yield counter("failed_attempts", help_text, by(failures), ["class"])
+        yield counter("failed_attempts", help_text, by_label(failures), ["class"])
         help_text = (
             "Executions in reports that came after their attempt or session had ended;"
             " such reports are refused and have no effect."
@@ -110,13 +110,13 @@ class ExecutionMetrics(Collector):
     def _ended(self) -> Iterator[Metric]:
         totals = self._node.base.counters.totals
         outcomes = {state: totals[state] for state in ENDS}
-        yield counter("outcomes", "Ended executions, by outcome.", by(outcomes), ["outcome"])
+        yield counter("outcomes", "Ended executions, by outcome.", by_label(outcomes), ["outcome"])
         help_text = (
             "Duration of the last attempts of executions, by outcome;"
             " executions that ran together count with their mean duration."
         )
-        yield histogram("execution_seconds", help_text, by(self._node.base.counters.runs), ["outcome"])
-        dead = named(self._node.base.counters.dead, self._names)
+        yield histogram("execution_seconds", help_text, by_label(self._node.base.counters.runs), ["outcome"])
+        dead = counts_by_name(self._node.base.counters.dead, self._names)
         yield counter(
-            "dead_letters", "Executions that failed for good, except steps of workflows.", by(dead), ["namespace"]
+            "dead_letters", "Executions that failed for good, except steps of workflows.", by_label(dead), ["namespace"]
         )

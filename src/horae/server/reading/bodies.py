@@ -1,6 +1,7 @@
 """Bodies of requests: read within their limit, checked to be JSON, and decoded to typed values.
 
-The bodies of a noun are defined beside its routes, large ones in `_body` modules.
+The bodies of requests about one noun, such as jobs, are defined beside the noun's routes; large ones are in modules
+named `*_body`.
 """
 
 import json
@@ -111,7 +112,7 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
     except UnicodeDecodeError:
         raise BadInput(f"The body is not valid UTF-8{_wrong_byte(body)}.", "Send JSON in UTF-8.") from None
     except RecursionError:
-        remedy = f"Flatten it: params have at most {MAX_DEPTH} levels, results {MAX_NESTING}."
+        remedy = f"Flatten the body: params have at most {MAX_DEPTH} levels, results {MAX_NESTING}."
         raise BadInput("The body is nested too deeply.", remedy) from None
 
 
@@ -129,7 +130,7 @@ def _too_big(body: bytes, message: str) -> BadInput | None:
     if place is None:
         return None
     field = place.removeprefix(".") or "body"
-    return BadInput(f"{field}: the number is out of range.", "Send one below 1e308.", field=field)
+    return BadInput(f"{field}: the number is out of range.", "Send a number below 1e308.", field=field)
 
 
 def _endless(value: Any, place: str = "") -> str | None:

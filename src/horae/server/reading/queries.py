@@ -1,6 +1,6 @@
 """Query strings as typed values; an unknown parameter is refused.
 
-The queries of a noun are defined beside its routes.
+The queries about one noun, such as jobs, are defined beside the noun's routes.
 """
 
 from functools import cache

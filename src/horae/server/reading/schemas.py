@@ -44,7 +44,7 @@ RAW_TYPES = (Spec, Extra)  # types that answers carry as raw JSON
 
 
 def schemas_of(types: Sequence[Any], prefix: str) -> tuple[list[Document], Document]:
-    """Return the schema of each type, and the components to which they refer below a prefix."""
+    """Return the schema of each type, and the components to which these schemas refer by `prefix` and a name."""
     with _unwritable_defaults_marked():
         schemas, components = msgspec.json.schema_components(types, ref_template=prefix + "{name}")
     for component in components.values():

@@ -84,7 +84,7 @@ ROUTES: tuple[Route, ...] = tuple(route for route, _ in _OWNED)
 
 
 def routes_for(features: Collection[Feature]) -> tuple[list[Route], list[Route]]:
-    """Return the routes of a server with these features, and a refusing route for each other route."""
+    """Return the routes of a server with these features, and for each route of another feature a refusing route."""
     on = {"", *(feature.name for feature in features)}
     served = [route for route, feature in _OWNED if feature in on]
     return served, [_refusing(route, feature) for route, feature in _OWNED if feature not in on]

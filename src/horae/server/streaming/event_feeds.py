@@ -19,7 +19,7 @@ from horae.model.base.instant import format_instant
 from horae.server.reply import encode
 
 HEARTBEAT = 15.0  # seconds between comments on a quiet stream
-PACE = 0.05  # seconds for which events are gathered; the first after a quiet time is sent at once
+PACE = 0.05  # seconds for which events are gathered; the first event after a quiet time is sent at once
 MOST_PENDING = 1000  # gathered events, above which the oldest are dropped
 MOST_BEHIND = 100  # batches that a listener may be behind
 MOST_CHANGES = 200  # counts in one event `changes`; after that, further jobs are counted together

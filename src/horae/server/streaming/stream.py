@@ -28,7 +28,7 @@ class EventStreams:
         """Raise TooOften if a namespace already has the maximum number of streams."""
         most = self._node.settings.namespace_streams
         if self._followed[namespace] >= most:
-            remedy = "Close some, share one between several readers, or have the setting namespace_streams raised."
+            remedy = "Close some streams, share one between several readers, or raise the setting namespace_streams."
             raise TooOften(f"This namespace already has {most} open streams on this server.", remedy, retryAfter=5)
 
     @contextmanager

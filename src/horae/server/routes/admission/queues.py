@@ -25,9 +25,7 @@ class PurgedView(View, frozen=True, kw_only=True):
     cancelled: int
 
 
-QueueBody = derived.body(
-    QUEUE, "QueueBody", "A queue's definition; null takes a field back to its default.", RequestBody
-)
+QueueBody = derived.body(QUEUE, "QueueBody", "A queue's definition; null resets a field to its default.", RequestBody)
 
 
 class PauseBody(RequestBody, frozen=True, kw_only=True):

@@ -38,7 +38,7 @@ WorkflowBody = body(
 _TYPES = {"workflow": _STEPS | WorkflowBody}
 
 JobPatch = body(
-    JOB, "JobPatch", "Parts of a job's definition; null takes a field back to its default.", RequestBody, types=_TYPES
+    JOB, "JobPatch", "Parts of a job's definition; null resets a field to its default.", RequestBody, types=_TYPES
 )
 JobBody = body(
     JOB,

@@ -39,7 +39,9 @@ class AutoscaleView(View, frozen=True, kw_only=True):
     arrival_rate: Annotated[
         float, Meta(description="The rate of arrivals since an earlier request, at most two minutes ago.")
     ]
-    service_rate: Annotated[float, Meta(description="The rate of ends, in this minute and the previous one.")]
+    service_rate: Annotated[
+        float, Meta(description="The rate at which executions end, in this minute and the previous minute.")
+    ]
     duration: Annotated[float | None, Meta(description="The mean duration of an execution; null if unknown.")] = None
     utilisation: Annotated[float, Meta(description="The used share of the workers' slots, 0 to 1.")]
     workers: Annotated[int, Meta(description="Workers that serve the queue and do not drain.")]

@@ -1,4 +1,4 @@
-"""The backup of a SQLite store. The server makes it, because no other process may use the store meanwhile."""
+"""The backup of a SQLite store. The server makes it, because no other process may open the store while it runs."""
 
 from horae.errors import Conflict
 from horae.server.access import INSTALLATION

@@ -23,7 +23,7 @@ class ServerView(View, frozen=True, kw_only=True):
     host: str
     pid: int
     version: str
-    parts: Annotated[tuple[str, ...], Meta(description="The parts it runs: api, gateway, scheduler.")]
+    parts: Annotated[tuple[str, ...], Meta(description="The parts that the server runs: api, gateway, scheduler.")]
     lacks_master_key: Annotated[
         bool, Meta(description="The server cannot decrypt sealed data, and grants no executions that need secrets.")
     ] = False

@@ -85,7 +85,7 @@ async def begin(_: ApiCall) -> Response:
 
 @get("/ui/{file}", "ui.file", str, access=PUBLIC, scope=closed, media="*/*", refuses=(NotFound,))
 async def file(call: ApiCall) -> Response:
-    """Read a file of the UI, or its page for an address that the page handles, such as /ui/jobs/nightly.
+    """Read a file of the UI, or the UI's page for an address that the page itself handles, such as /ui/jobs/nightly.
 
     A browser that requests an unknown address also gets the page, which shows that the address is unknown.
     """

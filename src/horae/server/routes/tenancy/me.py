@@ -1,4 +1,4 @@
-"""The caller: signing in with a single-use code, signing out, and reading one's own credential."""
+"""The caller: signing in with a single-use code, signing out, and reading the credential of the request."""
 
 from typing import Annotated
 

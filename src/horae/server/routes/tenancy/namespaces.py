@@ -35,7 +35,7 @@ class _Named(RequestBody, frozen=True, kw_only=True):
 
 
 NamespaceBody = derived.body(
-    NAMESPACE, "NamespaceBody", "The settings of a namespace; null takes a field back to its default.", RequestBody
+    NAMESPACE, "NamespaceBody", "The settings of a namespace; null resets a field to its default.", RequestBody
 )
 NewNamespace = derived.body(NAMESPACE, "NewNamespace", "A new namespace: its name and its settings.", _Named)
 

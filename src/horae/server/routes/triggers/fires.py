@@ -1,4 +1,4 @@
-"""Fires: the results of past nominal fires, and the planned ones."""
+"""Fires of triggers: past fires with their results, and planned fires."""
 
 from typing import Annotated, Literal
 

@@ -16,7 +16,7 @@ else:
     TriggerPatch = body(
         FIELDS,
         "TriggerPatch",
-        "Parts of a trigger: one kind's fields, rules and params; null takes a field back to its default.",
+        "Parts of a trigger: one kind's fields, rules and params; null resets a field to its default.",
         RequestBody,
     )
 

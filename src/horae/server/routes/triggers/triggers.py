@@ -1,4 +1,4 @@
-"""Triggers of jobs, one by one. A `ref` is a job's name or id, a `name` the name of one of its triggers."""
+"""Triggers of jobs. A `ref` is a job's name or id, and a `name` is the name of a trigger of that job."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 

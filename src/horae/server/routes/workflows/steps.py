@@ -90,7 +90,7 @@ async def approve(call: ApiCall, body: StepAnswer) -> Response:
     access=OPERATE, scope=by_execution, audit=REQUEST, refuses=_REFUSES,
 )  # fmt: skip
 async def reject(call: ApiCall, body: StepAnswer) -> Response:
-    """Reject a waiting step of a workflow: it fails."""
+    """Reject a waiting step of a workflow; the step fails."""
     answered = call.node.workflows.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=False)
     return ok(without_sealed(await answered))
 
