@@ -33,7 +33,7 @@ async def ledger(world: World) -> list[tuple[str, bool]]:
 
 async def events_of(world: World, count: int, bounds: QuotaBounds = UNBOUNDED, *, patient: bool = False) -> list[str]:
     given = [NewEvent(name="upload", payload=msgspec.json.encode({"n": n})) for n in range(count)]
-    room = Room(bounds=bounds, patient=patient)
+    room = Room(bounds=bounds, raise_if_full=patient)
     taken = await world.store.change(
         lambda now: events.take(NAMESPACE, given, lead, lambda *_: None, world.env.new_id, now, room=room)
     )

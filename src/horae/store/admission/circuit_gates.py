@@ -101,14 +101,14 @@ def release_waiting(circuit: CircuitRef, limit: int, now: Instant) -> Script[int
     if status.state == "open":
         return 0
     if status.state == "half-open":
-        return (yield from _let_probes_go(status, now))
+        return (yield from _release_probes(status, now))
     rows = yield Fetch(WAITERS, (gate_of(*circuit), limit))
     slices = [shelves.waiting(row) for row in rows]
     yield from _due_at_once(slices, now)
     return sum(s.hi - s.lo for s in slices)
 
 
-def _let_probes_go(status: CircuitStatus, now: Instant) -> Script[int]:
+def _release_probes(status: CircuitStatus, now: Instant) -> Script[int]:
     settings = yield from settings_of({status.job})
     if status.job not in settings:
         return 0

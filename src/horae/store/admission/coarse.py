@@ -159,11 +159,11 @@ def read_rooms(names: Collection[str], now: Instant) -> Script[Rooms]:
         if bounds[name].limit.sequence
     }
     if ordered:
-        yield from _look_at_sequences(ordered, bounds)
+        yield from _restrict_sequences(ordered, bounds)
     return Rooms(bounds, now)
 
 
-def _look_at_sequences(queues: Mapping[int, str], bounds: Mapping[str, _Bound]) -> Script[None]:
+def _restrict_sequences(queues: Mapping[int, str], bounds: Mapping[str, _Bound]) -> Script[None]:
     """Let a claim take only the first slice of a queue that is a sequence: from this slice's lane, and no other.
 
     While a waiting item of the queue has begun, nothing may be taken.

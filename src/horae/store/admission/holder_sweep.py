@@ -67,7 +67,7 @@ def admit(keys: Collection[str], now: Instant) -> Script[AdmittedItems]:
         yield from gate.lock()
         yield from gate.read_states()
         yield from gate.admit_waiting()
-    return gate.entered
+    return gate.admitted
 
 
 def stale_holders(limit: int) -> Script[StaleHolders]:
@@ -85,4 +85,4 @@ def forget(found: StaleHolders, now: Instant) -> Script[AdmittedItems]:
         yield Together([ForEach(DROP_HOLDERS, HELD, found.holders), ForEach(DROP_TICKETS, HELD, found.tickets)])
         yield from gate.read_states()
         yield from gate.admit_waiting()
-    return gate.entered
+    return gate.admitted

@@ -30,7 +30,7 @@ KEY: shelves.Columns = (("key", "text"),)
 HELD: shelves.Columns = (("key", "text"), ("parcel", "uuid"))
 HOLDERS: shelves.Columns = (*HELD, ("lo", "int"))
 TICKETS: shelves.Columns = (*HELD, ("ticket", "bigint"))
-ALL = "limits"  # name of the lock that stands for all keys, for a transaction with too many keys to lock each
+ALL_KEYS_LOCK = "limits"  # name of the lock that stands for all keys, for a transaction with too many keys to lock each
 MAX_LOCKS = 400  # of a transaction; PostgreSQL has room for some thousands in all transactions together
 MAX_ADMITTED = 200  # slices that one statement admits from a gate
 KEYS_OF = Statement("keys_of_parcels", "SELECT p.id, p.keys FROM given JOIN parcels p ON p.id = given.parcel")
@@ -49,12 +49,12 @@ def _used(shelf: str, more: str = "") -> str:
 
 
 # A condition on `waiting`: a workflow that waits for its children holds its keys.
-UNDER_WAY = " AND s.reason = 'children'"
+WITH_RUNNING_STEPS = " AND s.reason = 'children'"
 # Not part of the statement that locks, because a statement that had to wait for the lock still sees its old snapshot.
 # It has LIMIT 1 and not EXISTS, for which PostgreSQL may collect all waiting rows.
 USE = Statement(
     "use_of_keys",
-    f"SELECT given.key, {_used('queued')}, {_used('running')} + {_used('waiting', UNDER_WAY)},"
+    f"SELECT given.key, {_used('queued')}, {_used('running')} + {_used('waiting', WITH_RUNNING_STEPS)},"
     " (SELECT 1 FROM waiting w WHERE w.gate = given.key AND w.wake_at IS NOT NULL LIMIT 1),"
     " (SELECT 1 FROM waiting w WHERE w.gate = given.key AND w.wake_at IS NULL LIMIT 1) FROM given",
 )
@@ -114,7 +114,7 @@ AT_HEAD = Statement(
     " JOIN parcels p ON p.id = w.parcel FOR UPDATE OF w SKIP LOCKED",
 )
 LANE_AT = len(shelves.WAITING)
-NOTHING: Mapping[UUID, str | None] = {}
+NO_KNOWN_KEYS: Mapping[UUID, str | None] = {}
 
 
 class AdmittedItems(Struct):
@@ -138,14 +138,14 @@ class KeyGate:
         self.keys = tuple(sorted(keys))
         self.now = now
         self.states: dict[str, KeyState] = {}
-        self.entered = AdmittedItems()
+        self.admitted = AdmittedItems()
 
     def lock(self) -> Script[None]:
         """Lock all keys, in the order of their names; if they are more than MAX_LOCKS, take one lock for all keys."""
         if len(self.keys) > MAX_LOCKS:
-            yield Lock((ALL,))
+            yield Lock((ALL_KEYS_LOCK,))
         else:
-            yield Lock(self.keys, shared=ALL)  # guard: keys-lock
+            yield Lock(self.keys, shared=ALL_KEYS_LOCK)  # guard: keys-lock
 
     def read_states(self) -> Script[None]:
         """Read the states of the keys, after they were locked."""
@@ -155,9 +155,9 @@ class KeyGate:
             for key, queued, running, woken, waits in (yield ForEach(USE, KEY, [(key,) for key in limits])):
                 room = limits_by_key[key].most - int(queued) - int(running)
                 self.states[key] = KeyState(room=room, has_woken=bool(woken), has_waiters=bool(waits))
-        yield from self._look_at_sequences([key for key in self.keys if is_sequence(key)])
+        yield from self._read_sequences([key for key in self.keys if is_sequence(key)])
 
-    def _look_at_sequences(self, keys: Sequence[str]) -> Script[None]:
+    def _read_sequences(self, keys: Sequence[str]) -> Script[None]:
         """Read the first item of each sequence, which has the turn.
 
         Tickets of parcels that have no items left are deleted, so that the next parcel has the turn.
@@ -186,7 +186,7 @@ class KeyGate:
             entries = [_entry(row) for row in rows]
             passed = GateResult()
             for entry in entries:
-                self._take_in(entry, passed)
+                self._admit(entry, passed)
             yield shelves.take("waiting", [entry.slice for entry in entries])
             yield Together(
                 [
@@ -195,7 +195,7 @@ class KeyGate:
                     put_holders(passed.held),
                 ]
             )
-            self.entered.queued += passed.queued
+            self.admitted.queued += passed.queued
 
     def _next(self) -> Script[list[Row]]:
         """Return the next slices that wait for a key with room, or that have the turn in a sequence."""
@@ -212,7 +212,7 @@ class KeyGate:
             rows += yield ForEach(AT_HEAD, shelves.SPAN, heads)
         return rows
 
-    def _take_in(self, entry: GateEntry, passed: GateResult) -> None:
+    def _admit(self, entry: GateEntry, passed: GateResult) -> None:
         """Admit one entry.
 
         If it also has keys that are not locked here, it becomes due now instead, and the promoter passes it to `enter`
@@ -226,7 +226,7 @@ class KeyGate:
             return
         waiting = entry.slice
         passed.waiting.append(structs.replace(waiting, wake_at=self.now))
-        self.entered.wake_at = self.now
+        self.admitted.wake_at = self.now
         if waiting.gate is not None and not is_sequence(waiting.gate):
             self.states[waiting.gate].room -= waiting.hi - waiting.lo
 
@@ -253,7 +253,9 @@ def put_holders(held: Collection[tuple[str, UUID]]) -> Insert:
     return Insert("holders", HOLDERS, [(*one, 0) for one in sorted(held)], conflict="ON CONFLICT DO NOTHING")
 
 
-def free(parcels: Collection[UUID], now: Instant, known: Mapping[UUID, str | None] = NOTHING) -> Script[AdmittedItems]:
+def free(
+    parcels: Collection[UUID], now: Instant, known: Mapping[UUID, str | None] = NO_KNOWN_KEYS
+) -> Script[AdmittedItems]:
     """Free the keys of parcels whose items have left `queued` or `running` or have ended; admit waiting executions.
 
     A parcel that still has such items keeps its keys. `known` has the keys of parcels as they are stored; these are not
@@ -263,7 +265,7 @@ def free(parcels: Collection[UUID], now: Instant, known: Mapping[UUID, str | Non
     keys |= yield from _keys_of([parcel for parcel in parcels if parcel not in known])
     gate = KeyGate({key for mine in keys.values() for key in mine.guarded}, now)
     if not gate.keys:
-        return gate.entered
+        return gate.admitted
     yield from gate.lock()  # guard: free-locks-keys
     held = sorted((key, parcel) for parcel, mine in keys.items() for key in mine.limits)
     placed = sorted((mine.sequence, parcel) for parcel, mine in keys.items() if mine.sequence is not None)
@@ -271,7 +273,7 @@ def free(parcels: Collection[UUID], now: Instant, known: Mapping[UUID, str | Non
     if placed or (yield ForEach(WAITED_FOR, KEY, [(key,) for key in gate.keys])):
         yield from gate.read_states()
         yield from gate.admit_waiting()
-    return gate.entered
+    return gate.admitted
 
 
 def _keys_of(parcels: Collection[UUID]) -> Script[dict[UUID, EnvelopeKeys]]:
@@ -286,7 +288,7 @@ class Admission(Struct, frozen=True):
 
     passed: GateResult  # the entries that may be queued and those that must wait, for the caller to put on the shelves
     changes: list[Insert]  # rows of holders and tickets, for the caller to write with them
-    entered: AdmittedItems  # slices that waited before, and were admitted
+    also_admitted: AdmittedItems  # slices that waited before, and were admitted
 
 
 def enter(
@@ -294,29 +296,29 @@ def enter(
     now: Instant,
     *,
     fresh: bool = False,
-    places: Mapping[UUID, EnvelopeKeys] | None = None,
+    all_keys: Mapping[UUID, EnvelopeKeys] | None = None,
 ) -> Script[Admission]:
     """Decide which of these slices may be queued. If they are on a shelf, the caller takes them off.
 
-    `fresh` means that they were submitted just now; then slices that wait are admitted first. In this case `places` has
-    the keys of all submitted parcels, in the order of submission. They include parcels that are not in `entries`,
+    `fresh` means that they were submitted just now; then slices that wait are admitted first. In this case `all_keys`
+    has the keys of all submitted parcels, in the order of submission. They include parcels that are not in `entries`,
     because they are due later or wait for dependencies: these take their place in a sequence now, too.
     """
-    taking = places if places is not None else {entry.slice.parcel: entry.keys for entry in entries}
+    taking = all_keys if all_keys is not None else {entry.slice.parcel: entry.keys for entry in entries}
     gate = KeyGate({key for keys in (*taking.values(), *(e.keys for e in entries)) for key in keys.guarded}, now)
     yield from gate.lock()  # guard: enter-locks-keys
     yield from gate.read_states()
     if fresh:
         yield from gate.admit_waiting()
     firsts = {entry.slice.parcel: entry.slice.lo for entry in reversed(entries)}
-    tickets = yield from _take_places(gate, taking, firsts, fresh=fresh)
+    tickets = yield from _append_to_sequences(gate, taking, firsts, fresh=fresh)
     passed = pass_gate(entries, gate.states, now, fresh=fresh)
     if not fresh:
         yield from gate.admit_waiting()
-    return Admission(passed, [put_holders(passed.held), Insert("tickets", TICKETS, tickets)], gate.entered)
+    return Admission(passed, [put_holders(passed.held), Insert("tickets", TICKETS, tickets)], gate.admitted)
 
 
-def _take_places(
+def _append_to_sequences(
     gate: KeyGate, taking: Mapping[UUID, EnvelopeKeys], firsts: Mapping[UUID, int], *, fresh: bool
 ) -> Script[list[tuple[str, UUID, int]]]:
     """Return the tickets of parcels that have no place in their sequence yet: they are appended, in order.

@@ -69,7 +69,7 @@ class KeyRates:
         rated = [queued for queued in picked if queued.flags & RATED]
         if not rated:
             return picked
-        yield from self._look(rated)
+        yield from self._read_rates(rated)
         usable: list[QueuedSlice] = []
         gone: list[QueuedSlice] = []
         back: list[QueuedSlice] = []
@@ -106,7 +106,7 @@ class KeyRates:
             rank=queued.rank,
         )  # fmt: skip
 
-    def _look(self, slices: Sequence[QueuedSlice]) -> Script[None]:
+    def _read_rates(self, slices: Sequence[QueuedSlice]) -> Script[None]:
         """Lock and read the rates of the keys of these slices."""
         unknown = sorted({queued.parcel for queued in slices} - self._keys.keys())
         if not unknown:

@@ -48,7 +48,7 @@ OCCUPIED = Statement(
 PAUSED_JOBS = Statement("paused_jobs", "SELECT id FROM jobs WHERE state = 'paused'")
 
 
-PLAIN = msgspec.json.encode(PRIORITY).decode()  # the policy of a queue for which a user has set none
+DEFAULT_POLICY = msgspec.json.encode(PRIORITY).decode()  # the policy of a queue for which a user has set none
 
 
 class Lane(Struct, frozen=True):
@@ -120,7 +120,7 @@ def ensure_lane(
 
     Concurrent transactions that create the same ones get the same rows.
     """
-    yield Fetch(ADD_QUEUE, (namespace, queue, PLAIN, now))
+    yield Fetch(ADD_QUEUE, (namespace, queue, DEFAULT_POLICY, now))
     q = (yield Fetch(QUEUE, (namespace, queue)))[0]
     text = msgspec.json.encode(sorted(needs)).decode()
     yield Fetch(ADD_LANE, (namespace, q[0], text, share))

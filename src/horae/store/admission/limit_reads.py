@@ -11,7 +11,7 @@ from horae.model.admission.limits import NO_LIMIT, UNLIMITED, Limit
 from horae.model.admission.rate import UNUSED
 from horae.model.base.ids import execution_id
 from horae.store.admission import coarse
-from horae.store.admission.holders import HEADS, KEY, UNDER_WAY, USE
+from horae.store.admission.holders import HEADS, KEY, USE, WITH_RUNNING_STEPS
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Script, Statement
 
@@ -23,7 +23,7 @@ def _held(place: int, shelf: str, more: str = "") -> str:
     )
 
 
-_BY_SHELF = " UNION ALL ".join([_held(0, "running"), _held(1, "waiting", UNDER_WAY), _held(2, "queued")])
+_BY_SHELF = " UNION ALL ".join([_held(0, "running"), _held(1, "waiting", WITH_RUNNING_STEPS), _held(2, "queued")])
 HOLDERS_OF = Statement(
     "holders_of_key",
     f"SELECT parcel, lo, hi FROM ({_BY_SHELF}) AS held ORDER BY place, parcel, lo LIMIT $2",

@@ -33,7 +33,7 @@ QUEUES_OF = Statement("queues_of_namespace", "SELECT id FROM queues WHERE namesp
 PACE = Statement("pace_of_submissions", "SELECT name, pace FROM rates WHERE name = $1")
 RATES: Columns = (("name", "text"), ("pace", "bigint"))
 QUOTAS = Statement("quotas", "SELECT namespace, spec FROM quotas")
-SET = Statement(
+SET_QUOTA = Statement(
     "set_quota",
     "INSERT INTO quotas (namespace, spec, updated_at) VALUES ($1, $2, $3)"
     " ON CONFLICT (namespace) DO UPDATE SET spec = excluded.spec, updated_at = excluded.updated_at",
@@ -44,27 +44,29 @@ USAGE: Columns = (
 )  # fmt: skip
 _SUMS = ", ".join(f"{name} = usage_days.{name} + excluded.{name}" for name, _ in USAGE[3:])
 _ADDED = "sum(executions), sum(busy_micros), sum(stored_bytes), sum(refused)"
-TODAY = Statement("usage_of_day", f"SELECT namespace, {_ADDED} FROM usage_days WHERE day = $1 GROUP BY namespace")
-DAYS = Statement(
+USAGE_OF_DAY = Statement(
+    "usage_of_day", f"SELECT namespace, {_ADDED} FROM usage_days WHERE day = $1 GROUP BY namespace"
+)
+USAGE_OF_DAYS = Statement(
     "usage_of_days",
     f"SELECT day, {_ADDED} FROM usage_days WHERE namespace = $1 AND day >= $2 AND day <= $3 GROUP BY day ORDER BY day",
 )
-NOW = Statement(
+USAGE_NOW = Statement(
     "usage_now",
     "SELECT (SELECT COALESCE(sum(hi - lo), 0) FROM queued WHERE namespace = $1),"
     " (SELECT COALESCE(sum(hi - lo), 0) FROM waiting WHERE namespace = $1),"
     " (SELECT COALESCE(sum(hi - lo), 0) FROM running WHERE namespace = $1)",
 )
-OLD = Statement(
+EXPIRE_USAGE = Statement(
     "expire_usage",
     "WITH old AS MATERIALIZED (SELECT namespace, day, server FROM usage_days WHERE day < $1 LIMIT $2)"
     " DELETE FROM usage_days WHERE (namespace, day, server) IN (SELECT namespace, day, server FROM old) RETURNING 1",
 )
-NAMED = Statement("namespace_named", "SELECT id FROM namespaces WHERE name = $1 AND state <> 'deleted'")
-Place = tuple[int, int]  # namespace and queue
+NAMESPACE_NAMED = Statement("namespace_named", "SELECT id FROM namespaces WHERE name = $1 AND state <> 'deleted'")
+QuotaScope = tuple[int, int]  # namespace and queue
 
 
-def lock_room(bounds: QuotaBounds, places: Iterable[Place], now: Instant) -> Script[QuotaRoom]:
+def lock_room(bounds: QuotaBounds, places: Iterable[QuotaScope], now: Instant) -> Script[QuotaRoom]:
     """Lock the bounds of these namespaces and queues, and return how many more executions each accepts.
 
     The numbers stay valid until the transaction ends.
@@ -113,16 +115,16 @@ def save_pace(found: QuotaRoom) -> Iterable[Insert]:
 
 
 def admit(
-    bounds: QuotaBounds, submissions: Iterable[tuple[int, int]], making: Iterable[tuple[Envelope, int]], now: Instant
+    bounds: QuotaBounds, submissions: Iterable[tuple[int, int]], created: Iterable[tuple[Envelope, int]], now: Instant
 ) -> Script[list[Insert]]:
     """Check that the quotas have room for new executions; raises OverQuota if not.
 
-    `submissions` has the number of executions in requests, by namespace, for the rates of submissions. `making` has the
-    number of executions to create, by envelope; it is smaller if existing executions answer requests. The caller writes
-    the returned changes in the same transaction.
+    `submissions` has the number of executions in requests, by namespace, for the rates of submissions. `created` has
+    the number of executions to create, by envelope; it is smaller if existing executions answer requests. The caller
+    writes the returned changes in the same transaction.
     """
-    made: dict[Place, int] = {}
-    for envelope, count in making:
+    made: dict[QuotaScope, int] = {}
+    for envelope, count in created:
         place = envelope.namespace, envelope.queue
         made[place] = made.get(place, 0) + count
     submitted = dict(submissions)
@@ -149,7 +151,7 @@ def all_quotas() -> Script[dict[int, Quota]]:
 
 def set_quota(namespace: int, quota: Quota, now: Instant) -> Script[None]:
     """Set the quota of a namespace, and the limit on its running executions that is part of it."""
-    yield Fetch(SET, (namespace, msgspec.json.encode(quota).decode(), now))
+    yield Fetch(SET_QUOTA, (namespace, msgspec.json.encode(quota).decode(), now))
     if (yield from coarse.limit_of(namespace_limit(namespace))) != quota.limit:
         yield from coarse.put(quota.limit, namespace=namespace)
 
@@ -165,26 +167,26 @@ def add_usage(server: object, uses: Mapping[tuple[int, int], QuotaUsage]) -> Scr
 
 def used_on(day: int) -> Script[dict[int, QuotaUsage]]:
     """Return the usage of namespaces on a day, as far as servers have reported it."""
-    return {row[0]: QuotaUsage(*map(int, row[1:])) for row in (yield Fetch(TODAY, (day,)))}
+    return {row[0]: QuotaUsage(*map(int, row[1:])) for row in (yield Fetch(USAGE_OF_DAY, (day,)))}
 
 
 def used_between(namespace: int, first: int, last: int) -> Script[dict[int, QuotaUsage]]:
     """Return the usage of a namespace by day, from `first` to `last`."""
-    return {row[0]: QuotaUsage(*map(int, row[1:])) for row in (yield Fetch(DAYS, (namespace, first, last)))}
+    return {row[0]: QuotaUsage(*map(int, row[1:])) for row in (yield Fetch(USAGE_OF_DAYS, (namespace, first, last)))}
 
 
 def usage_now(namespace: int) -> Script[tuple[int, int, int]]:
     """Count the queued, waiting and running executions of a namespace."""
-    ((queued, waiting, running),) = yield Fetch(NOW, (namespace,))
+    ((queued, waiting, running),) = yield Fetch(USAGE_NOW, (namespace,))
     return int(queued), int(waiting), int(running)
 
 
 def forget_usage(before: int, most: int) -> Script[bool]:
     """Delete at most `most` rows of usage before a day; return True when there may be more."""
-    return len((yield Fetch(OLD, (before, most)))) == most
+    return len((yield Fetch(EXPIRE_USAGE, (before, most)))) == most
 
 
 def namespace_named(name: str) -> Script[int | None]:
     """Return the id of the namespace with this name."""
-    rows = yield Fetch(NAMED, (name,))
+    rows = yield Fetch(NAMESPACE_NAMED, (name,))
     return rows[0][0] if rows else None

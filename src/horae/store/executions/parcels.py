@@ -62,7 +62,9 @@ def put_parcels(
     ready, later = [*ready, *passed.queued], [*later, *passed.waiting]
     shelf = [shelves.put_queued(ready), shelves.put_waiting(later)]
     yield Together([insert_parcels(parcels), *shelf, *insert_timeouts(parcels), *admitted.changes, *also])
-    return least_ranks([*ready, *admitted.entered.queued]), earliest(first_wake(later), admitted.entered.wake_at)
+    return least_ranks([*ready, *admitted.also_admitted.queued]), earliest(
+        first_wake(later), admitted.also_admitted.wake_at
+    )
 
 
 def enter_parcels(parcels: Sequence[tuple[Parcel, int]], held: Collection[UUID], now: Instant) -> Script[Admission]:
@@ -73,7 +75,7 @@ def enter_parcels(parcels: Sequence[tuple[Parcel, int]], held: Collection[UUID],
     places = {p.id: keys_of(p.envelope.keys) for p, _ in parcels}
     ready = [(p, lead) for p, lead in parcels if p.id not in held and p.envelope.due_at <= now]
     entries = [GateEntry(_waiting(p), places[p.id], p.envelope.lane, _rank(p, lead)) for p, lead in ready]
-    return (yield from enter(entries, now, fresh=True, places=places))
+    return (yield from enter(entries, now, fresh=True, all_keys=places))
 
 
 def insert_parcels(parcels: Sequence[tuple[Parcel, int]]) -> Insert:

@@ -111,8 +111,8 @@ def _enter(
     queued = merge([*queued, *admitted.passed.queued])
     yield shelves.take("waiting", [entry.slice for entry in came])
     yield Together([shelves.put_queued(queued), shelves.put_waiting(admitted.passed.waiting), *admitted.changes])
-    queued += admitted.entered.queued
-    return PromotionResult(least_ranks(queued), len(came), queued, admitted.entered.wake_at)
+    queued += admitted.also_admitted.queued
+    return PromotionResult(least_ranks(queued), len(came), queued, admitted.also_admitted.wake_at)
 
 
 def to_queue(w: WaitingSlice, lane: int, rank: int, now: Instant) -> QueuedSlice:

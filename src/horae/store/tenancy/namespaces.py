@@ -108,7 +108,7 @@ def create(name: str, definition: NamespaceDefinition, now: Instant) -> Script[i
     if not rows:
         return None
     namespace: int = rows[0][0]
-    yield Fetch(lanes.ADD_QUEUE, (namespace, DEFAULT_QUEUE, lanes.PLAIN, now))
+    yield Fetch(lanes.ADD_QUEUE, (namespace, DEFAULT_QUEUE, lanes.DEFAULT_POLICY, now))
     return namespace
 
 

@@ -71,13 +71,13 @@ def fire(
     new_id: Callable[[], UUID],
     now: Instant,
     low: Mark = FIRST,
-    holds: Delays = NO_DELAYS,
+    delays: Delays = NO_DELAYS,
     bounds: QuotaBounds = UNBOUNDED,
 ) -> Script[FireResult]:
     """Decide at most `limit` due timers, from the position `low` on in the order of due times.
 
     Ledger rows, parcels and the new due times of the timers are written in one transaction. A new due time leaves a
-    dead entry in the index until PostgreSQL vacuums it; `low` is there to skip these entries. `holds` has the reasons
+    dead entry in the index until PostgreSQL vacuums it; `low` is there to skip these entries. `delays` has the reasons
     that delay executions, as text for the ledger. A trigger that cannot be decided does not stop others from firing: it
     gets a later due time, its row records the reason, and it is tried again then. A fire for which the quotas in
     `bounds` have no room does not run, which the ledger records, or is decided later if the quota lets it wait.
@@ -90,19 +90,19 @@ def fire(
     busy = yield from timers.still_live(due)
     keys = {d.timer.id: turn_key(d.target.job, d.timer.name) for d in due if d.timer.rules.overlap in turns.KEYED}
     turn_of = yield from turns.read_turns(set(keys.values()))
-    turn_of |= yield from turns.adopt(_unruly(due, busy, turn_of))
+    turn_of |= yield from turns.adopt(_live_without_turn(due, busy, turn_of))
     open_times = yield from open_times_of(due)
     decided = decide_all(due, busy, turn_of, open_times, lead, now, troubles, new_id)
     decided, sifted = yield from screen_fires(decided, bounds, new_id, now)
-    terms = yield from assign_share_lanes([one for d in decided for one in d.wanted], now)
-    executions, parcels = pack_fires(decided, terms, new_id, now)
+    new_executions = yield from assign_share_lanes([one for d in decided for one in d.wanted], now)
+    executions, parcels = pack_fires(decided, new_executions, new_id, now)
     gated = {parcel.id for parcel, _ in parcels if turns.is_gated(parcel)} if keys else set()
     free = [(parcel, ahead) for parcel, ahead in parcels if parcel.id not in gated] if gated else parcels
     depending = {d.due.target.job for d in decided if d.due.target.spec.dependencies}
     held = {parcel.id for parcel, _ in free if parcel.envelope.job in depending} if depending else set()
-    waited = (yield from timers.earlier_troubles(_late(decided, now))) if bounds else {}
+    waited = (yield from timers.earlier_troubles(_may_have_waited(decided, now))) if bounds else {}
     changes: list[ForEach | Insert] = [
-        *_recorded(decided, executions, holds, waited, now),
+        *_record_fires(decided, executions, delays, waited, now),
         _set_aside(troubles, sifted.delayed, now),
     ]
     lanes, wake_at = yield from put_parcels(free, now, [*changes, *sifted.changes(executions)], held)
@@ -135,7 +135,7 @@ def _follow(
     return done
 
 
-def _unruly(due: Iterable[DueTimer], live: Collection[UUID], turn_of: Mapping[str, Turn]) -> dict[str, UUID]:
+def _live_without_turn(due: Iterable[DueTimer], live: Collection[UUID], turn_of: Mapping[str, Turn]) -> dict[str, UUID]:
     """Return live executions that should have the turn of their trigger but do not, by the key of the turn.
 
     They were fired before the trigger got an overlap policy that uses turns.
@@ -176,13 +176,17 @@ def _waits(decided: Iterable[DecidedTimer], executions: Iterable[UUID]) -> Itera
             )
 
 
-def _late(decided: Iterable[DecidedTimer], now: Instant) -> list[UUID]:
+def _may_have_waited(decided: Iterable[DecidedTimer], now: Instant) -> list[UUID]:
     """Return timers that may have waited for room in a quota: they are decided two seconds or more after a fire."""
     return [d.due.timer.id for d in decided if d.decision.ledger and d.decision.ledger[0].first <= now - SOON]
 
 
-def _recorded(
-    decided: Iterable[DecidedTimer], executions: Iterable[UUID], holds: Delays, waited: Mapping[UUID, str], now: Instant
+def _record_fires(
+    decided: Iterable[DecidedTimer],
+    executions: Iterable[UUID],
+    delays: Delays,
+    waited: Mapping[UUID, str],
+    now: Instant,
 ) -> tuple[Insert, ForEach]:
     """Return the Insert of ledger rows, one for each run of fires, and the update that advances the timers.
 
@@ -195,7 +199,7 @@ def _recorded(
     for d in decided:
         timer, decision = d.due.timer, d.decision
         trigger, last = timer.id, timer.last_execution
-        causes = _causes(d, holds, waited.get(trigger)) if holds or waited else None
+        causes = _causes(d, delays, waited.get(trigger)) if delays or waited else None
         for run in decision.ledger:
             execution = None
             if run.disposition in RAN:
@@ -207,12 +211,12 @@ def _recorded(
     return Insert("fires", FIRES, ledger), ForEach(ADVANCE, ADVANCED, advanced)
 
 
-def _causes(d: DecidedTimer, holds: Delays, waited: str | None) -> Iterator[str]:
+def _causes(d: DecidedTimer, delays: Delays, waited: str | None) -> Iterator[str]:
     """Yield the cause of each run of a timer's fires, with the reason why its executions are delayed."""
     terms = iter(d.wanted)
-    usual = holds.get(d.due.target.queue) or holds.get(d.due.target.job)
+    usual = delays.get(d.due.target.queue) or delays.get(d.due.target.job)
     for run in d.decision.ledger:
-        delay = delay_of(holds, next(terms).envelope) if run.disposition in RAN else usual
+        delay = delay_of(delays, next(terms).envelope) if run.disposition in RAN else usual
         yield cause_of(run, delay, waited)
 
 

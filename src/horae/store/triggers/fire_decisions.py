@@ -27,7 +27,7 @@ from horae.store.triggers.turns import Turn, turn_key
 
 MAX_FIRES = 100  # fires of one trigger in one transaction
 
-NOBODY = Extra(origin="fire")
+FIRE_EXTRA = Extra(origin="fire")
 FREE, BUSY = Turn(), Turn(busy=True)
 OpenTimes = Mapping[calendars.CalendarNames, Calendar]
 
@@ -64,7 +64,7 @@ def decide_all(
     `live` has the last executions of timers that have not ended, and `turn_of` the states of turns by key. A timer that
     cannot be decided is left out and added to `troubles`.
     """
-    alike, terms = SharedDecisions(now, MAX_FIRES), _Terms(lead, new_id)
+    alike, terms = SharedDecisions(now, MAX_FIRES), _ExecutionsOfFires(lead, new_id)
     decided: list[DecidedTimer] = []
     # One meter per namespace, so that costly expressions of one namespace do not stop the fires of others.
     meters: dict[int, Meter] = {}
@@ -105,14 +105,14 @@ def _decide_by(calendar: Calendar | None, t: Timer, turn: Turn, now: Instant) ->
     )  # fmt: skip
 
 
-class _Terms:
+class _ExecutionsOfFires:
     """Creates the executions that fires start.
 
     Fires of one job with the same due time, deadline and params share one `NewExecution`, which saves work.
     """
 
     def __init__(self, lead: Lead, new_id: Callable[[], UUID]) -> None:
-        self._alike, self._new_id = ExecutionFactory(NOBODY, lead), new_id
+        self._alike, self._new_id = ExecutionFactory(FIRE_EXTRA, lead), new_id
         self._known: dict[tuple[int, Instant, bytes, Instant | None], NewExecution] = {}
 
     def of(self, due: DueTimer, fire: Fire) -> NewExecution:
@@ -123,7 +123,7 @@ class _Terms:
         key = f"{target.key}/{timer.name}" if timer.rules.jitter else ""
         due_then = due_at(timer.rules, key, at) + (0 if fire.due is None else fire.due - at)
         if target.choice is not None:
-            target = arm_of(target, item, NOBODY.tags, self._new_id)
+            target = arm_of(target, item, FIRE_EXTRA.tags, self._new_id)
         within = target.spec.within if timer.rules.within is None else timer.rules.within
         deadline = deadline_after(at, within)
         place = id(target), due_then, item, deadline

@@ -21,38 +21,38 @@ _PLACEHOLDER = UUID(int=0)
 
 
 def pack_fires(
-    decided: Sequence[DecidedTimer], terms: Sequence[NewExecution], new_id: Callable[[], UUID], now: Instant
+    decided: Sequence[DecidedTimer], executions: Sequence[NewExecution], new_id: Callable[[], UUID], now: Instant
 ) -> tuple[list[UUID], list[tuple[Parcel, int]]]:
     """Put the executions of fires into parcels.
 
-    `terms` has the execution of each fire in `decided`, in the same order. Return the ids of these executions, in this
-    order, and the parcels, each with its rank lead.
+    `executions` has the execution of each fire in `decided`, in the same order. Return the ids of these executions, in
+    this order, and the parcels, each with its rank lead.
     """
     extra_encoder = _Extras()
     extras = [extra_encoder.of(d.due.timer.id, fire) for d in decided for fire in d.decision.fires]
-    ids: list[UUID] = [_PLACEHOLDER] * len(terms)
+    ids: list[UUID] = [_PLACEHOLDER] * len(executions)
     fresh = parcel_ids(new_id)
     parcels: list[tuple[Parcel, int]] = []
-    for first, places in _group_by_envelope(terms).items():
-        one = terms[first]
+    for first, places in _group_by_envelope(executions).items():
+        one = executions[first]
         if places is None:
             parcel_id = ids[first] = next(fresh)
             packed = Packed(b"", one.item)
             parcel = Parcel(id=parcel_id, envelope=one.envelope, items=packed, extras=extras[first], submitted_at=now)
             parcels.append((parcel, one.rank_lead))
             continue
-        for parcel_id, mates in _split_into_parcels(places, terms, fresh):
+        for parcel_id, mates in _split_into_parcels(places, executions, fresh):
             for index, place in enumerate(mates):
                 ids[place] = execution_id(parcel_id, index)
-            items = pack([terms[place].item for place in mates])
+            items = pack([executions[place].item for place in mates])
             joined = b"[%b]" % b",".join(extras[place] for place in mates) if len(mates) > 1 else extras[mates[0]]
             parcel = Parcel(id=parcel_id, envelope=one.envelope, items=items, extras=joined, submitted_at=now)
             parcels.append((parcel, one.rank_lead))
     return ids, parcels
 
 
-def _group_by_envelope(terms: Sequence[NewExecution]) -> dict[int, list[int] | None]:
-    """Group the positions in `terms` of executions with equal envelopes and rank leads.
+def _group_by_envelope(executions: Sequence[NewExecution]) -> dict[int, list[int] | None]:
+    """Group the positions in `executions` of executions with equal envelopes and rank leads.
 
     The key of a group is its first position. The value has all its positions, or is None for a group of one.
 
@@ -60,18 +60,20 @@ def _group_by_envelope(terms: Sequence[NewExecution]) -> dict[int, list[int] | N
     time nearly always have equal envelopes, too. So each is first compared with the first execution of its job and due
     time. Only if they differ, the envelope is looked up among all envelopes, which is slow because it is hashed.
     """
-    by_terms: dict[int, int] = {}
+    by_object: dict[int, int] = {}
     by_job: dict[int, int] = {}
     by_envelope: dict[tuple[Envelope, int], int] = {}
     found: dict[int, list[int] | None] = {}
-    for place, one in enumerate(terms):
-        first = by_terms.get(id(one))
+    for place, one in enumerate(executions):
+        first = by_object.get(id(one))
         if first is None:
             envelope = one.envelope
             first = by_job.setdefault(id(envelope.job) << 64 | envelope.due_at, place)
-            if first != place and (terms[first].rank_lead != one.rank_lead or terms[first].envelope != envelope):
+            if first != place and (
+                executions[first].rank_lead != one.rank_lead or executions[first].envelope != envelope
+            ):
                 first = by_envelope.setdefault((envelope, one.rank_lead), place)
-            by_terms[id(one)] = first
+            by_object[id(one)] = first
         if first == place:
             found[place] = None
         elif (mates := found[first]) is None:
@@ -82,11 +84,11 @@ def _group_by_envelope(terms: Sequence[NewExecution]) -> dict[int, list[int] | N
 
 
 def _split_into_parcels(
-    places: Sequence[int], terms: Sequence[NewExecution], fresh: Iterator[UUID]
+    places: Sequence[int], executions: Sequence[NewExecution], fresh: Iterator[UUID]
 ) -> Iterator[tuple[UUID, Sequence[int]]]:
     """Divide a group of positions by the size limits of parcels; yield the id and the positions of each parcel."""
     start = 0
-    for count in parcel_sizes(len(terms[place].item) for place in places):
+    for count in parcel_sizes(len(executions[place].item) for place in places):
         yield next(fresh), places[start : start + count]
         start += count
 

@@ -38,12 +38,12 @@ class Refusal(Struct, frozen=True):
 class Room(Struct, frozen=True, kw_only=True):
     """Quotas that bound the executions that events start, and the delays that the ledger records.
 
-    With `patient`, OverQuota is raised if an execution has to wait for room, so that nothing is decided now.
+    With `raise_if_full`, OverQuota is raised if an execution has to wait for room, so that nothing is decided now.
     """
 
     bounds: QuotaBounds = UNBOUNDED
     delays: Delays = NO_DELAYS
-    patient: bool = False
+    raise_if_full: bool = False
 
 
 ALL_ROOM = Room()
@@ -54,31 +54,31 @@ class Screening(Struct):
 
     asked: list[NewExecution] = []  # all executions, those with a unique key completed by it
     refused: dict[int, Refusal] = {}  # by index in `asked`
-    met: deduplicate.DeduplicationResult = field(default_factory=deduplicate.DeduplicationResult)
+    deduplication: deduplicate.DeduplicationResult = field(default_factory=deduplicate.DeduplicationResult)
     delayed: list[Trouble] = []  # timers that are to be decided later, when the quota has room
 
     def changes(self, executions: Sequence[UUID]) -> Iterator[ForEach]:
         """Yield the changes to the rows of unique keys. `executions` has the ids of created executions, in order."""
-        if not self.met.assignments:
+        if not self.deduplication.assignments:
             return
         kept = [i for i in range(len(self.asked)) if i not in self.refused]
         made = dict(zip(kept, executions, strict=True))
-        yield from self.met.changes(self.asked, lambda i: made[i])
+        yield from self.deduplication.changes(self.asked, lambda i: made[i])
 
     @property
-    def why(self) -> str:
+    def first_cause(self) -> str:
         """The cause of the first refused execution; empty when none is refused."""
         return self.refused[min(self.refused)].cause.rstrip(".") if self.refused else ""
 
-    def cut(self) -> int:
+    def refuse_rest(self) -> int:
         """Refuse also all executions after the first refused one, and return the number of executions before it."""
         first = min(self.refused)
         for i in range(first, len(self.asked)):
             self.refused.setdefault(i, self.refused[first])
-            self.met.refuse(i)
+            self.deduplication.refuse(i)
         return first
 
-    def keep(self, executions: Sequence[UUID]) -> Script[None]:
+    def write_keys(self, executions: Sequence[UUID]) -> Script[None]:
         """Write the changes to the rows of unique keys, see `changes`."""
         for change in self.changes(executions):
             if change.rows:
@@ -86,8 +86,8 @@ class Screening(Struct):
 
     def settle(self, new_id: NewId, now: Instant) -> Script[None]:
         """End the executions that were replaced, because a newer execution took over their unique key."""
-        if self.met.has_changes:
-            yield from deduplicate.settle(self.met, self.asked, new_id, now, Consequences())
+        if self.deduplication.has_changes:
+            yield from deduplicate.settle(self.deduplication, self.asked, new_id, now, Consequences())
 
 
 def screen(
@@ -114,8 +114,8 @@ def screen(
                 screening.asked[i] = structs.replace(wanted[i], deduplication=unique_key(spec, wanted[i].item, rule))
             except HoraeError as error:
                 screening.refused[i] = Refusal("skipped-unique", error.detail)
-    screening.met = yield from deduplicate.deduplicate(screening.asked, {}, new_id, now)
-    for i, answer in screening.met.answered.items():
+    screening.deduplication = yield from deduplicate.deduplicate(screening.asked, {}, new_id, now)
+    for i, answer in screening.deduplication.answered.items():
         holder = f"execution {answer.execution_id}" if isinstance(answer, Receipt) else "another of the same instant"
         screening.refused.setdefault(i, Refusal("skipped-unique", f"its key belonged to {holder}"))
     if bounds:
@@ -131,7 +131,7 @@ def _take_room(screening: Screening, bounds: QuotaBounds, now: Instant) -> Scrip
         if refused is not None:
             waits = refused if bounds.lets_wait(envelope.namespace, refused) else None
             screening.refused[i] = Refusal("skipped-quota", refused.detail, waits)
-            screening.met.refuse(i)
+            screening.deduplication.refuse(i)
 
 
 # Fires of timers
@@ -170,7 +170,7 @@ def _in_time(decided: Sequence[DecidedTimer], found: Screening) -> Iterator[tupl
         found.delayed.append(Trouble(d.due.timer.id, d.due.target.job, waits.cause))
         for i in indexes:
             found.refused[i] = waits
-            found.met.refuse(i)
+            found.deduplication.refuse(i)
 
 
 def _without(decided: Iterable[tuple[int, DecidedTimer]], refused: Mapping[int, Refusal]) -> Iterator[DecidedTimer]:

@@ -161,7 +161,7 @@ def settle(parcels: Iterable[Parcel], replacing: Collection[str], now: Instant) 
     keyed = [parcel for parcel in parcels if keys_of(parcel.envelope.keys).turn is not None]
     if not keyed:
         return []
-    ended = yield from _replace(replacing, now)
+    ended = yield from _end_waiting(replacing, now)
     gated = [parcel for parcel in keyed if is_gated(parcel)]
     taken = [(_key_of(parcel), parcel.id, 0) for parcel in keyed if not is_gated(parcel)]
     yield ForEach(DROP, _KEY, [(key,) for key, *_ in taken])
@@ -183,7 +183,7 @@ def _waiting(p: Parcel) -> WaitingSlice:
     )  # fmt: skip
 
 
-def _replace(keys: Collection[str], now: Instant) -> Script[list[EndedItems]]:
+def _end_waiting(keys: Collection[str], now: Instant) -> Script[list[EndedItems]]:
     """End the executions that wait for these keys as skipped, with the reason.
 
     The ledger does not change: the disposition of their fires stays `fired`.

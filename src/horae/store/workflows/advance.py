@@ -68,7 +68,7 @@ class WorkflowBatch:
 
         Executions that are not steps are ignored.
         """
-        children = yield from flow_locks.lock_of_children({f.slice.parcel for f in finished}, self._child_cache)
+        children = yield from flow_locks.lock_workflows_of_steps({f.slice.parcel for f in finished}, self._child_cache)
         plans = yield from plans_of((child.digest, child.job, child.version) for child in children.values())
         apart = [
             f
@@ -76,17 +76,17 @@ class WorkflowBatch:
             if flow_results.may_be_stored_apart(f) and _is_single(children.get(f.slice.parcel), plans)
         ]
         large = (yield from self._large(apart)) if apart else {}
-        news: dict[UUID, list[StepEnd]] = {}
+        ended_steps: dict[UUID, list[StepEnd]] = {}
         digests = {child.flow: child.digest for child in children.values()}
         for f in sorted(finished, key=lambda f: (f.slice.parcel, f.slice.lo)):
             child = children.get(f.slice.parcel)
             if child is not None:
-                news.setdefault(child.flow, []).extend(_ended(f, child.extras, plans[child.digest], large))
-        unknown = {flow: plans[digests[flow]] for flow in news if flow not in self.runs}
+                ended_steps.setdefault(child.flow, []).extend(_ended(f, child.extras, plans[child.digest], large))
+        unknown = {flow: plans[digests[flow]] for flow in ended_steps if flow not in self.runs}
         if unknown:
-            yield from self._learn({flow: {one.step for one in news[flow]} for flow in unknown}, unknown)
+            yield from self._learn({flow: {one.step for one in ended_steps[flow]} for flow in unknown}, unknown)
             yield from with_secrets(self.runs.values())
-        return {flow: _gathered(ended) for flow, ended in news.items() if flow in self.runs}
+        return {flow: _gathered(ended) for flow, ended in ended_steps.items() if flow in self.runs}
 
     def _learn(self, ended: Mapping[UUID, set[str]], plans: Mapping[UUID, Plan]) -> Script[None]:
         """Read workflows with their ended steps and the steps that follow these, and also the terms of the latter."""
@@ -126,19 +126,19 @@ class WorkflowBatch:
         self.runs |= {execution: WorkflowRun(one, plans[one.digest]) for execution, one in held.items()}
         yield from with_secrets(self.runs.values())
 
-    def settle(self, news: EndedSteps) -> Script[None]:
+    def settle(self, ended_steps: EndedSteps) -> Script[None]:
         """Decide the consequences of ended steps; these may end further steps, so repeat this until none ends.
 
         Then add all changes to the deferred changes (`moves`).
         """
         while True:
-            for flow, ended in news.items():
+            for flow, ended in ended_steps.items():
                 run = self.runs[flow]
                 if not run.is_over:  # guard: workflow-not-over
                     deciding = decide.after(run.plan, run.flow, run.stored.about, ended, self.now)
                     yield from run.decide(deciding, self.moves, self.now, ended)
-            news = yield from self._go_on()
-            if not news:
+            ended_steps = yield from self._go_on()
+            if not ended_steps:
                 break
         for run in self.runs.values():
             mine, namespace = run.flow, run.stored.namespace
@@ -166,7 +166,7 @@ class WorkflowBatch:
             if run is not None:
                 mine, digest = run.flow, run.stored.digest
                 child_cache.add(
-                    flow_locks.Child(
+                    flow_locks.ChildParcel(
                         parcel.id, parcel.extras, mine.execution, digest, mine.job, mine.version, mine.root
                     )
                 )
@@ -176,17 +176,17 @@ class WorkflowBatch:
 
         These are steps that could not start, waits that are over at once, and steps that were nested workflows.
         """
-        news: EndedSteps = {}
+        ended_steps: EndedSteps = {}
         begun = yield from begin_steps(self.runs.values(), self.terms, self.new_id, self.now)
         self._begun.append(begun)
         for run, ended in begun.refused:
-            news.setdefault(run.flow.execution, []).append(ended)
+            ended_steps.setdefault(run.flow.execution, []).append(ended)
         for run in self.runs.values():
             if run.awaits:
                 awaits, run.awaits = run.awaits, []
                 over_already = yield from flow_waits.begin(run, awaits, self.moves, self.now)
                 if over_already:
-                    news.setdefault(run.flow.execution, []).extend(over_already)
+                    ended_steps.setdefault(run.flow.execution, []).extend(over_already)
         over = {execution: run.end for execution, run in self.runs.items() if run.end is not None}
         if over:
             for run in self.runs.values():
@@ -196,8 +196,8 @@ class WorkflowBatch:
             above = [f for f in finished if f.slice.flags & CHILD]
             if above:
                 for flow, ended_above in (yield from self.read_ended(above)).items():
-                    news.setdefault(flow, []).extend(ended_above)
-        return news
+                    ended_steps.setdefault(flow, []).extend(ended_above)
+        return ended_steps
 
     def _end(self, over: dict[UUID, FlowEnd]) -> Script[list[FinishedSlice]]:
         """Move workflows that have ended from `waiting` to `history`; return them."""
@@ -250,13 +250,13 @@ def follow(
     The changes are added to `moves`. `done` collects the executions that were started.
     """
     batch = WorkflowBatch(moves, new_id, now, done, child_cache)
-    news = yield from batch.read_ended(finished)
-    if news:
-        yield from batch.settle(news)
+    ended_steps = yield from batch.read_ended(finished)
+    if ended_steps:
+        yield from batch.settle(ended_steps)
     return batch.finished
 
 
-def _is_single(child: flow_locks.Child | None, plans: Mapping[str, Plan]) -> bool:
+def _is_single(child: flow_locks.ChildParcel | None, plans: Mapping[str, Plan]) -> bool:
     """Tell whether the executions of a parcel are single steps, not items of a foreach.
 
     Results of a foreach are read only when an expression needs them.

@@ -41,7 +41,7 @@ from horae.store.workflows.advance import WorkflowBatch
 from horae.store.workflows.rows import OPENING, StoredWorkflow, pins_of, put_flows
 from horae.store.workflows.workflow_run import WorkflowRun, digest_of, plan_by, with_secrets
 
-NOBODY = UUID(int=0)  # stands for the session in the claim, because no worker gets these executions
+NO_SESSION = UUID(int=0)  # stands for the session in the claim, because no worker gets these executions
 GATE = "children"  # the gate at which workflows wait for their children
 ROOTS = Statement(
     "roots_of_flows", "SELECT f.execution, f.root FROM given JOIN flows f ON f.execution = given.execution"
@@ -79,27 +79,27 @@ def open_some(
     paused: frozenset[UUID],
     new_id: NewId,
     now: Instant,
-    within: TraceOf | None = None,
+    trace_of: TraceOf | None = None,
 ) -> Script[OpenedWorkflows]:
     """Claim at most `most` workflows from the lanes of `views`, lowest rank first, and begin them.
 
-    Jobs in `paused` are left out. `within` returns the trace context for the steps of a workflow; it is None if tracing
-    is off.
+    Jobs in `paused` are left out. `trace_of` returns the trace context for the steps of a workflow; it is None if
+    tracing is off.
     """
     moves = Deferred()
-    want = WorkRequest(session=NOBODY, channel=0, n=0, free=most)
+    want = WorkRequest(session=NO_SESSION, channel=0, n=0, free=most)
     lanes = frozenset(view.lane for view in views)
-    claimed = yield from claim([want], {NOBODY: lanes}, views, paused, moves, now)
+    claimed = yield from claim([want], {NO_SESSION: lanes}, views, paused, moves, now)
     yield from moves.make()
     opened = OpenedWorkflows(claimed)
     if claimed.running:
         limited = any(view.limits for view in views)
-        yield from _open(claimed.running, opened, new_id, now, within, limited=limited)
+        yield from _open(claimed.running, opened, new_id, now, trace_of, limited=limited)
     return opened
 
 
 def _open(
-    running: Sequence[RunningSlice], opened: OpenedWorkflows, new_id: NewId, now: Instant, within: TraceOf | None, *,
+    running: Sequence[RunningSlice], opened: OpenedWorkflows, new_id: NewId, now: Instant, trace_of: TraceOf | None, *,
     limited: bool,
 ) -> Script[None]:  # fmt: skip
     """Move claimed workflows to `waiting`, one slice each, and begin them; with `limited` they begin a moment later.
@@ -120,15 +120,15 @@ def _open(
         version = parcel.envelope.job, parcel.envelope.version
         for item in range(claimed.lo, claimed.hi):
             spec = specs[version]
-            held = _held(parcel, item, claimed, spec, pins[version], choices, roots, now)
+            held = _new_row(parcel, item, claimed, spec, pins[version], choices, roots, now)
             rerun = held.extra.rerun
-            before = None if rerun is None or rerun.latest else (yield from flow_rerun.before(rerun))
+            before = None if rerun is None or rerun.latest else (yield from flow_rerun.repeated_workflow(rerun))
             if before is not None:
-                spec, runs = yield from _as_it_was(before)
-                then = _held(parcel, item, claimed, spec, runs, {}, roots, now)
+                spec, runs = yield from _original_definition(before)
+                then = _new_row(parcel, item, claimed, spec, runs, {}, roots, now)
                 held = structs.replace(then, flow=structs.replace(then.flow, version=before.flow.version))
-            if within is not None:
-                held = _traced(held, claimed, parcel, opened, extra_of(parcel.extras, item), within)
+            if trace_of is not None:
+                held = _traced(held, claimed, parcel, opened, extra_of(parcel.extras, item), trace_of)
             waiting.append(_waits(claimed, item))
             opened.executions.append(held.flow.execution)
             if claimed.flags & (CHILD | RATED) or limited:
@@ -156,7 +156,7 @@ def begin(run: WorkflowRun, moves: Deferred, now: Instant) -> Script[None]:
     yield from run.decide(decide.begin(run.plan, run.flow, run.stored.about, now), moves, now)
 
 
-def _as_it_was(before: StoredWorkflow) -> Script[tuple[bytes, dict[str, Pin]]]:
+def _original_definition(before: StoredWorkflow) -> Script[tuple[bytes, dict[str, Pin]]]:
     """Return the definition of an earlier workflow, and the job versions that its steps ran."""
     version = before.flow.job, before.flow.version
     return (yield from _specs([version]))[version], (yield from pins_of(before.place))
@@ -243,7 +243,7 @@ def _roots(parcels: Iterable[Parcel]) -> Script[dict[UUID, UUID]]:
     return dict(rows)
 
 
-def _held(
+def _new_row(
     parcel: Parcel,
     item: int,
     running: RunningSlice,
@@ -272,12 +272,12 @@ def _held(
 
 
 def _traced(
-    held: StoredWorkflow, running: RunningSlice, parcel: Parcel, opened: OpenedWorkflows, own: Extra, within: TraceOf
+    held: StoredWorkflow, running: RunningSlice, parcel: Parcel, opened: OpenedWorkflows, own: Extra, trace_of: TraceOf
 ) -> StoredWorkflow:
     """Return the workflow with the trace context for its steps, and record it in `opened.begun`."""
     e, execution = parcel.envelope, held.flow.execution
     opened.begun.append(BegunWorkflow(running, own, execution, (e.due_at, parcel.submitted_at), (e.job, e.version)))
-    trace = within(own, execution, running.attempt)
+    trace = trace_of(own, execution, running.attempt)
     return structs.replace(held, extra=structs.replace(held.extra, trace=trace))
 
 

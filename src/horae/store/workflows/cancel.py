@@ -91,13 +91,13 @@ def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Cons
 
 
 def settle(
-    batch: WorkflowBatch, news: dict[UUID, list[StepEnd]], new_id: NewId, now: Instant, done: Consequences
+    batch: WorkflowBatch, ended_steps: dict[UUID, list[StepEnd]], new_id: NewId, now: Instant, done: Consequences
 ) -> Script[None]:
     """Decide the consequences of ended steps and write all changes of the workflows in `batch`.
 
     If workflows end by this, also advance the executions that wait for them.
     """
-    yield from batch.settle(news)
+    yield from batch.settle(ended_steps)
     yield from batch.moves.make()
     done.ended += [as_ended(f) for f in batch.finished]
     yield from advance_waiting(batch.finished, new_id, now, done)

@@ -66,31 +66,33 @@ def advance_due(limit: int, new_id: NewId, now: Instant, only: UUID | None = Non
     there = yield from flow_locks.lock(due)
     batch = WorkflowBatch(Deferred(), new_id, now, looked.started)
     yield from batch.load(there)
-    news: EndedSteps = {}
+    ended_steps: EndedSteps = {}
     for execution in due:
         run = batch.runs.get(execution)
         if run is None:
             continue
-        ended = [] if run.is_over else (yield from _look(batch, run, steps.get(execution, ()), now))
+        ended = [] if run.is_over else (yield from _check_workflow(batch, run, steps.get(execution, ()), now))
         if execution in heard:
             by_events = yield from flow_waits.ended_by_events(run, batch.moves)
             ended += [one for one in by_events if one.step not in {other.step for other in ended}]
         if ended:
-            news[execution] = ended
+            ended_steps[execution] = ended
         if run.stops:
             looked.stops.append(execution)
-    yield from settle(batch, news, new_id, now, looked.started)
+    yield from settle(batch, ended_steps, new_id, now, looked.started)
     return looked
 
 
-def _look(batch: WorkflowBatch, run: WorkflowRun, steps: Sequence[str], now: Instant) -> Script[list[StepEnd]]:
+def _check_workflow(
+    batch: WorkflowBatch, run: WorkflowRun, steps: Sequence[str], now: Instant
+) -> Script[list[StepEnd]]:
     """Begin a workflow, or fail it if its time is over; otherwise return the ends of steps whose wait is over."""
     if run.is_opening:
         yield from _begin(batch, run, now)
         return []
     until = run.stored.until
     if until is not None and until <= now and run.flow.verdict == "success" and run.flow.phase == "main":
-        failing = decide.fail(run.plan, run.flow, run.stored.about, _late(run), "timeout", now)
+        failing = decide.fail(run.plan, run.flow, run.stored.about, _timeout_failure(run), "timeout", now)
         yield from run.decide(failing, batch.moves, now)
         return []
     if not steps:
@@ -98,10 +100,10 @@ def _look(batch: WorkflowBatch, run: WorkflowRun, steps: Sequence[str], now: Ins
     place = run.stored.place
     rows = yield from flow_rows.steps_of([(*place, step, False) for step in sorted(steps)])
     run.learn(rows.values())
-    return [_over(run, row, now) for row, _ in rows.values() if row.wake_at is not None and row.wake_at <= now]
+    return [_end_of_wait(run, row, now) for row, _ in rows.values() if row.wake_at is not None and row.wake_at <= now]
 
 
-def _over(run: WorkflowRun, row: StepRow, now: Instant) -> StepEnd:
+def _end_of_wait(run: WorkflowRun, row: StepRow, now: Instant) -> StepEnd:
     wait = run.plan.nodes[row.step].step.wait
     return StepEnd(step=row.step) if wait is None or isinstance(wait, Sleep) else timed_out(row.step, wait)
 
@@ -116,7 +118,7 @@ def _begin(batch: WorkflowBatch, run: WorkflowRun, now: Instant) -> Script[None]
     yield from begin(run, batch.moves, now)
 
 
-def _late(run: WorkflowRun) -> Failure:
+def _timeout_failure(run: WorkflowRun) -> Failure:
     until = format_instant(run.stored.until or 0)
     return Failure(type="TimedOut", message=f"The workflow was not done at {until}.", kind="timeout", permanent=True)
 

@@ -36,7 +36,7 @@ ROOTS = Statement(
 MOST_CACHED = 10_000
 
 
-class Child(Struct, frozen=True):
+class ChildParcel(Struct, frozen=True):
     """A parcel of children, and the workflow to which they belong."""
 
     parcel: UUID
@@ -56,18 +56,20 @@ class ChildCache:
     """
 
     def __init__(self) -> None:
-        self._known: dict[UUID, Child] = {}
+        self._known: dict[UUID, ChildParcel] = {}
 
-    def get(self, parcel: UUID) -> Child | None:
+    def get(self, parcel: UUID) -> ChildParcel | None:
         return self._known.get(parcel)
 
-    def add(self, child: Child) -> None:
+    def add(self, child: ChildParcel) -> None:
         self._known[child.parcel] = child
         if len(self._known) > MOST_CACHED:
             del self._known[next(iter(self._known))]
 
 
-def lock_of_children(parcels: Collection[UUID], cache: ChildCache | None = None) -> Script[dict[UUID, Child]]:
+def lock_workflows_of_steps(
+    parcels: Collection[UUID], cache: ChildCache | None = None
+) -> Script[dict[UUID, ChildParcel]]:
     """Lock the workflows to which these parcels belong, and return the workflow of each parcel.
 
     Parcels that are no children are left out. Workflows in the cache are locked without a search.
@@ -78,7 +80,7 @@ def lock_of_children(parcels: Collection[UUID], cache: ChildCache | None = None)
     given = [(parcel,) for parcel in sorted(parcels) if parcel not in known]
     alone = len(given) == 1 and not known
     rows = (yield ForEach(OF_CHILD if alone else OF_CHILDREN, (("parcel", "uuid"),), given)) if given else []
-    found = known | {row[0]: Child(*row) for row in rows}
+    found = known | {row[0]: ChildParcel(*row) for row in rows}
     if not alone:
         yield Among(ROOTS, sorted({child.root for child in found.values()}))
     return found

@@ -54,7 +54,7 @@ DUE_AT = len(shelves.WAITING)
 
 def pause(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[bool]:
     """Pause a workflow and the workflows nested in it; return False when it has ended or has not begun."""
-    batch = yield from _tree(execution, new_id, now, done)
+    batch = yield from _lock_tree(execution, new_id, now, done)
     if batch is None:
         return False
     held: list[WaitingSlice] = []
@@ -76,7 +76,7 @@ def resume(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> 
 
     Return False when the workflow has ended or has not begun.
     """
-    batch = yield from _tree(execution, new_id, now, done)
+    batch = yield from _lock_tree(execution, new_id, now, done)
     if batch is None:
         return False
     places = {run.stored.place: run for run in batch.runs.values()}
@@ -89,12 +89,12 @@ def resume(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> 
         held = [row for row, _ in steps]
         deciding = decide.resume(run.plan, run.flow, run.stored.about, held, now)
         yield from run.decide(deciding, batch.moves, now)
-    yield from _let_go(batch.runs, now, done)
+    yield from _release(batch.runs, now, done)
     yield from settle(batch, {}, new_id, now, done)
     return True
 
 
-def _tree(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[WorkflowBatch | None]:
+def _lock_tree(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[WorkflowBatch | None]:
     """Lock and read a workflow and the nested workflows that have not ended.
 
     Return None if the workflow itself has ended or has not begun.
@@ -106,11 +106,11 @@ def _tree(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> S
     if batch.runs[execution].is_over:
         return None
     rows = yield Fetch(TREE, batch.runs[execution].stored.place)
-    yield from batch.load(_below(execution, dict(rows)))
+    yield from batch.load(_nested_in(execution, dict(rows)))
     return batch
 
 
-def _below(execution: UUID, parents: dict[UUID, UUID | None]) -> list[UUID]:
+def _nested_in(execution: UUID, parents: dict[UUID, UUID | None]) -> list[UUID]:
     """Return the workflows that are nested in `execution`, at any depth. `parents` has the parent of each workflow."""
     found = {execution}
     grows = True
@@ -143,7 +143,7 @@ def _hold_back(run: WorkflowRun) -> Script[list[WaitingSlice]]:
     return [paused(unstarted, gate) for unstarted in (*queued, *waiting)]
 
 
-def _let_go(flows: Collection[UUID], now: Instant, done: Consequences) -> Script[None]:
+def _release(flows: Collection[UUID], now: Instant, done: Consequences) -> Script[None]:
     """Let executions that the pause held back wait for their due time instead, which is over for most of them."""
     rows = yield ForEach(AT_GATE, (("gate", "text"),), [(gate_of(execution),) for execution in sorted(flows)])
     if not rows:

@@ -32,7 +32,7 @@ ENDED = Statement(
 GIVEN = Statement("params_of_children", "SELECT p.id, p.ends, p.items FROM given JOIN parcels p ON p.id = given.parcel")
 
 
-def before(rerun: Rerun) -> Script[StoredWorkflow | None]:
+def repeated_workflow(rerun: Rerun) -> Script[StoredWorkflow | None]:
     """Return the earlier workflow that a rerun repeats; None when it was deleted."""
     return (yield from flow_rows.flows_of([rerun.of])).get(rerun.of)
 
@@ -46,7 +46,7 @@ def begin(run: WorkflowRun, rerun: Rerun, moves: Deferred, now: Instant) -> Scri
     about, is_paused = run.stored.about, run.flow.paused
     flow = structs.replace(run.flow, paused=True, breakpoints=frozenset(rerun.breakpoints))
     yield from run.decide(decide.begin(run.plan, flow, about, now), moves, now)
-    for ended in (yield from _taken_over(rerun, run.plan)):
+    for ended in (yield from _reused_ends(rerun, run.plan)):
         yield from run.decide(decide.after(run.plan, run.flow, about, [ended], now), moves, now)
     if is_paused:
         return
@@ -57,43 +57,46 @@ def begin(run: WorkflowRun, rerun: Rerun, moves: Deferred, now: Instant) -> Scri
 class Takeover(Struct, frozen=True):
     """The parts that a rerun takes over from a step that did not succeed as a whole."""
 
-    places: frozenset[int] = frozenset()  # indexes of the items of a foreach that succeeded
+    item_indexes: frozenset[int] = frozenset()  # indexes of the items of a foreach that succeeded
     parcels: list[tuple[UUID, int]] = []  # the parcels of these items, each with its number of items
-    within: Mapping[int, Rerun] = {}  # reruns of nested workflows that did not succeed, by index (0 if no foreach)
+    # By index of the item (0 if the step is no foreach): reruns of the nested workflows that did not succeed.
+    nested_reruns: Mapping[int, Rerun] = {}
 
 
-NOTHING_TAKEN = Takeover()
+NO_TAKEOVER = Takeover()
 NO_ID = UUID(int=0)
 
 
-def takeover_of(run: WorkflowRun, start: Start, runs: type) -> Script[Takeover]:
+def takeover_of(run: WorkflowRun, start: Start, task_type: type) -> Script[Takeover]:
     """Return the parts of a step to take over from the earlier workflow: items that succeeded, and nested workflows.
 
-    `runs` is the type of the task of the step's job. Nothing is taken over from a foreach if its list of items now has
-    another length. If the workflow's params or definition may have changed, the params of the items must be the same,
-    too.
+    `task_type` is the type of the task of the step's job. Nothing is taken over from a foreach if its list of items now
+    has another length. If the workflow's params or definition may have changed, the params of the items must be the
+    same, too.
     """
     rerun = run.stored.extra.rerun
     node = run.plan.nodes.get(start.step)  # None for an undo step
     if rerun is None or not rerun.since or node is None or node.step.loop is not None:
-        return NOTHING_TAKEN
-    known = (yield from before(rerun)) if start.foreach or runs is Workflow else None
+        return NO_TAKEOVER
+    known = (yield from repeated_workflow(rerun)) if start.foreach or task_type is Workflow else None
     if known is None:
-        return NOTHING_TAKEN
+        return NO_TAKEOVER
     rows = {row.step: row for row, _ in (yield from flow_rows.some_steps(EVERY_STEP, [known.place]))[known.place]}
     row = rows.get(start.step)
     if row is None or start.step not in reused_steps(run.plan, rows, rerun.since).in_part:
-        return NOTHING_TAKEN
+        return NO_TAKEOVER
     is_same = not rerun.latest and known.params == run.stored.params
     if not start.foreach:
-        return Takeover(within=(yield from _gone_on(run, start, {0: row.execution}, rerun, is_same=is_same)))
+        return Takeover(
+            nested_reruns=(yield from _rerun_nested(run, start, {0: row.execution}, rerun, is_same=is_same))
+        )
     if row.total != len(start.items):
-        return NOTHING_TAKEN
+        return NO_TAKEOVER
     children = yield from flow_results.children_of(known.place, start.step)
-    return (yield from _items(run, start, children, rerun, is_same=is_same, nested=runs is Workflow))
+    return (yield from _takeover_of_items(run, start, children, rerun, is_same=is_same, nested=task_type is Workflow))
 
 
-def _items(
+def _takeover_of_items(
     run: WorkflowRun, start: Start, children: list[tuple[UUID, int]], rerun: Rerun, *, is_same: bool, nested: bool
 ) -> Script[Takeover]:
     """Return the parts of a foreach to take over: the items that succeeded, and if `nested` the reruns of the others.
@@ -110,19 +113,19 @@ def _items(
             if state != "success":
                 failed[at] = max(execution_id(parcel, item), failed.get(at, NO_ID))
             elif not is_same and given.one(item) != start.items[at]:
-                return NOTHING_TAKEN
+                return NO_TAKEOVER
             else:
                 places.add(at)
     if len(places) == len(start.items):
-        return NOTHING_TAKEN
+        return NO_TAKEOVER
     left: dict[int, UUID | None] = (
         {at: execution for at, execution in failed.items() if at not in places} if nested else {}
     )
-    within = yield from _gone_on(run, start, left, rerun, is_same=is_same)
+    within = yield from _rerun_nested(run, start, left, rerun, is_same=is_same)
     return Takeover(frozenset(places), children if places else [], within)
 
 
-def _gone_on(
+def _rerun_nested(
     run: WorkflowRun, start: Start, children: Mapping[int, UUID | None], rerun: Rerun, *, is_same: bool
 ) -> Script[dict[int, Rerun]]:
     """Return reruns of nested workflows, each from its failed steps.
@@ -152,9 +155,9 @@ def _gone_on(
     }
 
 
-def _taken_over(rerun: Rerun, plan: Plan) -> Script[Sequence[StepEnd]]:
+def _reused_ends(rerun: Rerun, plan: Plan) -> Script[Sequence[StepEnd]]:
     """Return the ends of the steps that the rerun takes over as a whole, with the results of the earlier workflow."""
-    known = yield from before(rerun)
+    known = yield from repeated_workflow(rerun)
     if known is None:
         return []
     steps = (yield from flow_rows.some_steps(EVERY_STEP, [known.place]))[known.place]

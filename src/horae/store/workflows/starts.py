@@ -31,7 +31,7 @@ from horae.store.executions.parcels import assign_shelves, first_wake, insert_pa
 from horae.store.script import Insert, Script
 from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.triggers.targets import Lead, Target, execution_of
-from horae.store.workflows.rerun import NOTHING_TAKEN, Takeover, takeover_of
+from horae.store.workflows.rerun import NO_TAKEOVER, Takeover, takeover_of
 from horae.store.workflows.rows import STEP
 from horae.store.workflows.terms import StepTerms
 from horae.store.workflows.workflow_run import WorkflowRun
@@ -44,7 +44,7 @@ class NewChildren(Struct):
 
     parcels: list[tuple[Parcel, int]] = []  # each with the rank lead of its executions
     paused: set[UUID] = set()  # workflows whose children wait until the workflow is resumed
-    fanned: list[tuple[UUID, int, str, UUID, int, bool]] = []  # rows of `flow_parcels`: the parcels of foreach steps
+    foreach_parcels: list[tuple[UUID, int, str, UUID, int, bool]] = []  # rows of `flow_parcels`
     refused: list[tuple[WorkflowRun, StepEnd]] = []  # steps that could not begin, each with its failure
 
 
@@ -60,41 +60,41 @@ def begin_steps(runs: Collection[WorkflowRun], terms: StepTerms, new_id: NewId, 
     yield from terms.look_up({pin for run, start in wanted if (pin := run.pins.get(start.step))}, now)
     lead = yield from terms.lead(now)
     single: list[tuple[WorkflowRun, Start, NewExecution]] = []
-    for run, whole in wanted:
-        taken = yield from _taken(run, whole, terms.targets)
-        start = _without(taken, run, whole, begun) if taken.places else whole
+    for run, full_start in wanted:
+        taken = yield from _takeover_for(run, full_start, terms.targets)
+        start = _without_reused_items(taken, run, full_start, begun) if taken.item_indexes else full_start
         try:
             target = _target(run, start, terms.targets)
-            asked = _asked(run, start, target, lead, now, taken.within)
+            executions = _executions_of(run, start, target, lead, now, taken.nested_reruns)
         except Exception as error:  # only the invalid step fails, never the report of the step before it
             begun.refused.append((run, _refused(start, error)))
             continue
         if start.foreach:
-            yield from _fan_out(run, start, asked, new_id, now, begun)
+            yield from _fan_out(run, start, executions, new_id, now, begun)
         else:
-            single.append((run, start, asked[0]))
-    yield from _lay(single, new_id, now, begun)
+            single.append((run, start, executions[0]))
+    yield from _create_single_children(single, new_id, now, begun)
     begun.paused = {run.flow.execution for run, _ in wanted if run.flow.paused}
     for run in runs:
         run.starts.clear()
     return begun
 
 
-def _taken(run: WorkflowRun, start: Start, targets: Mapping[Pin, Target]) -> Script[Takeover]:
+def _takeover_for(run: WorkflowRun, start: Start, targets: Mapping[Pin, Target]) -> Script[Takeover]:
     """Return the parts of a starting step that a rerun takes over from the workflow that it repeats."""
     pin = run.pins.get(start.step)
     target = None if pin is None else targets.get(pin)
-    return NOTHING_TAKEN if target is None else (yield from takeover_of(run, start, type(target.spec.task)))
+    return NO_TAKEOVER if target is None else (yield from takeover_of(run, start, type(target.spec.task)))
 
 
-def _without(taken: Takeover, run: WorkflowRun, start: Start, begun: NewChildren) -> Start:
+def _without_reused_items(taken: Takeover, run: WorkflowRun, start: Start, begun: NewChildren) -> Start:
     """Return the start of a foreach without the items that a rerun takes over.
 
     The results of these items stay in their old parcels; `begun` collects references to these parcels.
     """
-    run.take_over(start.step, len(taken.places))
-    begun.fanned += [(*run.stored.place, start.step, parcel, count, True) for parcel, count in taken.parcels]
-    left = [at for at in range(len(start.items)) if at not in taken.places]
+    run.take_over(start.step, len(taken.item_indexes))
+    begun.foreach_parcels += [(*run.stored.place, start.step, parcel, count, True) for parcel, count in taken.parcels]
+    left = [at for at in range(len(start.items)) if at not in taken.item_indexes]
     return structs.replace(start, items=[start.items[at] for at in left], item_indexes=left)
 
 
@@ -107,7 +107,7 @@ def changes_of(begun: NewChildren, now: Instant, done: Consequences) -> list[Cha
         return []
     ready, later = assign_shelves(begun.parcels, now)
     if begun.paused:
-        ready, later = _held_back(ready, later, begun)
+        ready, later = _move_to_gate(ready, later, begun)
     if done.keeps_newborn:
         done.newborn += ready
     else:
@@ -120,7 +120,7 @@ def changes_of(begun: NewChildren, now: Instant, done: Consequences) -> list[Cha
         *([] if done.keeps_newborn else [shelves.put_queued(ready)]),
         shelves.put_waiting(later),
         *insert_timeouts(begun.parcels),
-        Insert("flow_parcels", FANNED, begun.fanned),
+        Insert("flow_parcels", FANNED, begun.foreach_parcels),
     ]
 
 
@@ -129,7 +129,7 @@ def gate_of(flow: UUID) -> str:
     return f"flow:{flow}"
 
 
-def _held_back(
+def _move_to_gate(
     ready: Sequence[QueuedSlice], later: Sequence[WaitingSlice], begun: NewChildren
 ) -> tuple[list[QueuedSlice], list[WaitingSlice]]:  # fmt: skip
     """Move new children of paused workflows from `ready` and `later` to the gate of their workflow.
@@ -183,35 +183,35 @@ def _refused(start: Start, error: Exception) -> StepEnd:
     return StepEnd(step=start.step, state="failed", error=failure, reason="start", bad=bad)
 
 
-def _asked(
-    run: WorkflowRun, start: Start, target: Target, lead: Lead, now: Instant, within: Mapping[int, Rerun]
+def _executions_of(
+    run: WorkflowRun, start: Start, target: Target, lead: Lead, now: Instant, nested_reruns: Mapping[int, Rerun]
 ) -> list[NewExecution]:
     """Return the executions of a step: one, or for a foreach one for each item.
 
     If the items of a foreach differ only by their params, only the first execution is returned as a sample of all.
-    `within` has the reruns of nested workflows, by index of the item.
+    `nested_reruns` has the reruns of nested workflows, by index of the item.
     """
     held = run.stored
     extra = structs.replace(held.extra, step=start.step, rerun=None, retry_of=None)
-    fits = checker_of(target.spec, "params")
+    check_params = checker_of(target.spec, "params")
     for item in start.items:
         if len(item) > MAX_ITEM:
             remedy = f"Keep them under {MAX_ITEM} bytes; pass a reference instead."
             raise TooLarge(f'The params of the step "{start.step}" have {len(item)} bytes.', remedy)
-        fits(item)
-    alike = start.foreach and start.item_indexes is None and not within and not _differ(target, lead)
-    asked = []
+        check_params(item)
+    alike = start.foreach and start.item_indexes is None and not nested_reruns and not _differ(target, lead)
+    executions = []
     meter = Meter(MOST_STEPS + ITEM_STEPS * len(start.items))
     places = range(len(start.items)) if start.item_indexes is None else start.item_indexes
     for i, item in list(zip(places, start.items, strict=True))[: 1 if alike else None]:
-        mine = structs.replace(extra, index=i if start.foreach else None, rerun=within.get(i))
+        item_extra = structs.replace(extra, index=i if start.foreach else None, rerun=nested_reruns.get(i))
         priority = held.priority if start.priority is None else start.priority
         due_at = now + start.delay if start.delay else 0
         with shared_budget(meter):
-            one = execution_of(target, mine, lead, due_at=due_at, item=item, priority=priority)
+            one = execution_of(target, item_extra, lead, due_at=due_at, item=item, priority=priority)
             refuse_over_budget()
-        asked.append(structs.replace(one, envelope=_envelope(run, start, one)))
-    return asked
+        executions.append(structs.replace(one, envelope=_envelope(run, start, one)))
+    return executions
 
 
 def _differ(target: Target, lead: Lead) -> bool:
@@ -241,26 +241,28 @@ def _envelope(run: WorkflowRun, start: Start, one: NewExecution) -> Envelope:
 def _fan_out(
     run: WorkflowRun,
     start: Start,
-    asked: Sequence[NewExecution],
+    executions: Sequence[NewExecution],
     new_id: NewId,
     now: Instant,
     begun: NewChildren,
 ) -> Script[None]:
     """Create the children of a foreach, in as few parcels as possible.
 
-    `asked` has one execution for each item, or one sample if the items differ only by their params.
+    `executions` has one execution for each item, or one sample if the items differ only by their params.
     """
-    asked = yield from assign_share_lanes(asked, now)
-    if start.item_indexes is not None or len(asked) == len(start.items):
-        _, parcels = place(asked, {}, new_id, now)
+    executions = yield from assign_share_lanes(executions, now)
+    if start.item_indexes is not None or len(executions) == len(start.items):
+        _, parcels = place(executions, {}, new_id, now)
     else:
-        parcels = list(_lots(start.items, asked[0], new_id, now))
+        parcels = list(_parcels_of_items(start.items, executions[0], new_id, now))
     begun.parcels += parcels
-    begun.fanned += [(*run.stored.place, start.step, parcel.id, len(parcel), False) for parcel, _ in parcels]
+    begun.foreach_parcels += [(*run.stored.place, start.step, parcel.id, len(parcel), False) for parcel, _ in parcels]
     run.set_child(start.step, parcels[0][0].id)
 
 
-def _lots(items: Sequence[bytes], like: NewExecution, new_id: NewId, now: Instant) -> Iterator[tuple[Parcel, int]]:
+def _parcels_of_items(
+    items: Sequence[bytes], like: NewExecution, new_id: NewId, now: Instant
+) -> Iterator[tuple[Parcel, int]]:
     """Yield parcels of items with the same envelope, each with its rank lead.
 
     The extra of a parcel has the index of its first item among all items of the foreach.
@@ -273,14 +275,14 @@ def _lots(items: Sequence[bytes], like: NewExecution, new_id: NewId, now: Instan
         at += count
 
 
-def _lay(
+def _create_single_children(
     single: Sequence[tuple[WorkflowRun, Start, NewExecution]], new_id: NewId, now: Instant, begun: NewChildren
 ) -> Script[None]:
     """Create the children of other steps than foreach; those of one workflow with equal envelopes share a parcel."""
     if not single:
         return
-    asked = yield from assign_share_lanes([one for _, _, one in single], now)
-    receipts, parcels = place(asked, {}, new_id, now)
+    executions = yield from assign_share_lanes([one for _, _, one in single], now)
+    receipts, parcels = place(executions, {}, new_id, now)
     begun.parcels += parcels
     for (run, start, _), (receipt, *_) in zip(single, receipts, strict=True):
         run.set_child(start.step, receipt.execution_id)

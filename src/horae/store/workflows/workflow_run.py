@@ -161,19 +161,19 @@ class WorkflowRun:
         return rows
 
     def decide(
-        self, deciding: Deciding[Decisions], moves: Deferred, now: Instant, news: Sequence[StepEnd] = ()
+        self, deciding: Deciding[Decisions], moves: Deferred, now: Instant, ended_steps: Sequence[StepEnd] = ()
     ) -> Script[None]:
         """Make a decision and apply it. If the decision raises an error, only the workflow fails, not the transaction.
 
-        `news` has the ended steps that caused the decision. They are not reported again, so they are recorded even if
-        the decision raises an error.
+        `ended_steps` has the ended steps that caused the decision. They are not reported again, so they are recorded
+        even if the decision raises an error.
         """
         try:
             decisions = yield from self.ask(deciding, moves)
         except _Fault as fault:
-            yield from self._fail(fault.failure, news, moves, now)
+            yield from self._fail(fault.failure, ended_steps, moves, now)
             return
-        yield from self._take(decisions, moves, now)
+        yield from self._apply(decisions, moves, now)
 
     def ask(self, deciding: Deciding[T], moves: Deferred) -> Script[T]:
         """Send a decision the rows that it requests, until it returns its result; return this result."""
@@ -188,24 +188,24 @@ class WorkflowRun:
                 raise _Fault(error) from error
             answer = yield from self._answer(ask, moves)
 
-    def _fail(self, failure: Failure, news: Sequence[StepEnd], moves: Deferred, now: Instant) -> Script[None]:
-        """Fail the workflow and record the ended steps in `news`; if that raises an error, too, end it at once."""
+    def _fail(self, failure: Failure, ended_steps: Sequence[StepEnd], moves: Deferred, now: Instant) -> Script[None]:
+        """Fail the workflow and record the ended steps; if that raises an error, too, end it at once."""
         about = self.stored.about
         try:
             failing = yield from self.ask(decide.fail(self.plan, self.flow, about, failure, "fault", now), moves)
-            yield from self._take(failing, moves, now)
-            if news and not self.is_over:
-                heard = yield from self.ask(decide.after(self.plan, self.flow, about, news, now), moves)
-                yield from self._take(heard, moves, now)
+            yield from self._apply(failing, moves, now)
+            if ended_steps and not self.is_over:
+                heard = yield from self.ask(decide.after(self.plan, self.flow, about, ended_steps, now), moves)
+                yield from self._apply(heard, moves, now)
         except _Fault:
             end = FlowEnd(state="failed", error=failure, reason="fault")
-            yield from self._take(Decisions(flow=self.flow, end=end), moves, now)
+            yield from self._apply(Decisions(flow=self.flow, end=end), moves, now)
 
-    def _take(self, decisions: Decisions, moves: Deferred, now: Instant) -> Script[None]:
+    def _apply(self, decisions: Decisions, moves: Deferred, now: Instant) -> Script[None]:
         if decisions.flow.phase != self.flow.phase:
             self.stops.discard(ALL)  # a phase changes only when all its steps have ended: none is left to stop
         if decisions.unstarted_become is not None:
-            yield from self._end_rest(decisions, moves, now)
+            yield from self._end_unstarted(decisions, moves, now)
         self.flow = decisions.flow
         if decisions.fresh and not self._pinned:
             self.pins |= yield from flow_rows.pins_of(self.place)
@@ -219,7 +219,7 @@ class WorkflowRun:
             self.end, self.is_over = decisions.end, True
             self.stops.discard(ALL)  # steps stay listed by name if a user ended them while their executions run
 
-    def _end_rest(self, decisions: Decisions, moves: Deferred, now: Instant) -> Script[None]:
+    def _end_unstarted(self, decisions: Decisions, moves: Deferred, now: Instant) -> Script[None]:
         """End all steps that have not begun by one statement, without reading them."""
         rest = decisions.unstarted_become
         assert rest is not None

@@ -101,14 +101,14 @@ class Alerts:
         """Return an alert. Raises NotFound."""
         found = await self._store.read(lambda: moves.find(alert_id, namespace))
         if found is None:
-            raise _none(alert_id)
+            raise _not_found(alert_id)
         return (await self._shown([found]))[0]
 
     async def acknowledge(self, namespace: int, alert_id: UUID, by: str) -> AlertView:
         """Acknowledge an alert, which ends its reminders. Raises NotFound, and Conflict if the alert is over."""
         found = await self._store.change(lambda now: moves.acknowledge(alert_id, namespace, by, now))
         if found is None:
-            raise _none(alert_id)
+            raise _not_found(alert_id)
         if found.acknowledged_at is None:
             raise Conflict("This alert has ended.", "Only firing alerts can be acknowledged.")
         if found.state == "firing":
@@ -196,5 +196,5 @@ def _delivery(one: Delivery) -> DeliveryView:
     )  # fmt: skip
 
 
-def _none(alert_id: UUID) -> NotFound:
+def _not_found(alert_id: UUID) -> NotFound:
     return NotFound(f"There is no alert {alert_id}.", "List them with `horae alerts list`; old ones are deleted.")

@@ -68,7 +68,7 @@ class AlertChannels:
         if isinstance(channel, Apprise):
             apprise()
         await self._check(namespace, channel)
-        sealed = self._sealer.seal(moves.sealed_part(channel), _place(namespace, name))
+        sealed = self._sealer.seal(moves.sealed_part(channel), _seal_context(namespace, name))
         revision = None if stored is None else stored.revision
         kept = await self._store.change(lambda now: _put(namespace, name, channel, sealed, if_match, revision, now))
         return _shown(kept, made), stored is None
@@ -123,7 +123,7 @@ class AlertChannels:
                 after = (one.namespace, one.name)
                 looked += 1
                 with suppress(MasterKeyMissing):
-                    self._sealer.open(one.sealed, _place(one.namespace, one.name))
+                    self._sealer.open(one.sealed, _seal_context(one.namespace, one.name))
                     opened += 1
         return opened, looked - opened
 
@@ -140,7 +140,7 @@ class AlertChannels:
                 if self._sealer.is_current(one.sealed):
                     current += 1
                     continue
-                anew = self._sealer.reseal(one.sealed, _place(one.namespace, one.name))
+                anew = self._sealer.reseal(one.sealed, _seal_context(one.namespace, one.name))
                 resealed += await self._store.write(
                     lambda one=one, anew=anew: moves.reseal(one, anew)  # type: ignore[misc]
                 )
@@ -171,7 +171,7 @@ class AlertChannels:
         raise NotFound(f'There is no channel "{name[:128]}".', remedy, channel=name[:128])
 
     def _whole(self, stored: StoredChannel) -> AnyChannel:
-        return stored.with_private(self._sealer.open(stored.sealed, _place(stored.namespace, stored.name)))
+        return stored.with_private(self._sealer.open(stored.sealed, _seal_context(stored.namespace, stored.name)))
 
 
 list_of = list  # the class has a method named `list`
@@ -195,7 +195,7 @@ def _put(
     return (yield from moves.put_channel(namespace, name, channel, sealed, now))
 
 
-def _place(namespace: int, name: str) -> bytes:
+def _seal_context(namespace: int, name: str) -> bytes:
     return f"alert-channels/{namespace}/{name}".encode()
 
 

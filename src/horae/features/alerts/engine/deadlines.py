@@ -20,12 +20,12 @@ from horae.model.base.instant import format_instant
 from horae.store.contract import Store
 
 KEPT = 60.0  # seconds until an estimate expires
-MOST = 20  # new estimates per round; each is expensive, because it reads all gates of an execution
+MOST_ESTIMATES = 20  # new estimates per round; each is expensive, because it reads all gates of an execution
 MOST_KNOWN = 10_000  # cached estimates
 MISSED = 60 * MINUTE  # unfinished executions are found until so long after their deadlines
 FARTHEST = 24 * 60 * MINUTE  # deadlines farther in the future than this are not checked
-MORE = 16  # factor by which more parcels are read again, if those that were read before have ended
-REST = 20  # the least time between two searches, as a multiple of the duration of the last search
+GROWTH = 16  # factor by which more parcels are read again, if those that were read before have ended
+PAUSE_FACTOR = 20  # the least time between two searches, as a multiple of the duration of the last search
 EstimateStart = Callable[[int, UUID], Awaitable[Instant | None]]
 
 
@@ -35,11 +35,11 @@ class StartEstimates:
     def __init__(self, env: Env, estimate_start: EstimateStart) -> None:
         self._env, self._estimate_start = env, estimate_start
         self._known: dict[UUID, tuple[float, Micros]] = {}  # expiry (monotonic), and the estimated wait until the start
-        self._left = MOST
+        self._left = MOST_ESTIMATES
 
     def begin(self) -> None:
         """Begin a round: allow MOST new estimates again, and clear the cache if it is too large."""
-        self._left = MOST
+        self._left = MOST_ESTIMATES
         if len(self._known) > MOST_KNOWN:
             self._known.clear()
 
@@ -82,7 +82,7 @@ class NearDeadlines:
         if began >= self._search_at:
             self._found = await self._store.read(lambda: reads.nearing_deadlines(now - MISSED, now + FARTHEST, now))
             took = self._env.clock.monotonic() - began
-            self._search_at = began + min(KEPT, took * REST)
+            self._search_at = began + min(KEPT, took * PAUSE_FACTOR)
         return self._found
 
 
@@ -123,7 +123,7 @@ class DeadlineCheck:
                     found[job] = missed
             await self._read_again({job: due[job] for job in doubtful}, parcels)
             current |= parcels
-            left, some = doubtful, some * MORE
+            left, some = doubtful, some * GROWTH
         return found
 
     async def _read_again(self, due: Mapping[UUID, dict[UUID, DueParcel]], parcels: set[UUID]) -> None:

@@ -75,7 +75,7 @@ class AlertRules:
 
         stored = await self._store.change(script)
         if stored is None:
-            raise await self._none(namespace, name)
+            raise await self._not_found(namespace, name)
         self._changed()
         return await self._shown(stored)
 
@@ -94,7 +94,7 @@ class AlertRules:
         """Return a rule as it is stored. Raises NotFound."""
         found = await self._store.read(lambda: moves.rule(namespace, name))
         if found is None:
-            raise await self._none(namespace, name)
+            raise await self._not_found(namespace, name)
         return found
 
     @staticmethod
@@ -108,7 +108,7 @@ class AlertRules:
         firing = await self._store.read(lambda: alerts.firing_by_rule(stored.namespace))
         return _view(stored, firing.get(stored.name, 0))
 
-    async def _none(self, namespace: int, name: str) -> NotFound:
+    async def _not_found(self, namespace: int, name: str) -> NotFound:
         known = [one.name for one in await self._store.read(lambda: moves.rules(namespace, "", 1000))]
         near = nearest(name, known)
         remedy = f"Did you mean {in_quotes(near)}?" if near else "List them with `horae alerts rules list`."

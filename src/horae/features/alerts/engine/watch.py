@@ -35,8 +35,8 @@ INTERVAL = 5.0  # seconds between rounds
 TERM = 20 * SECOND  # how long the duty is held without renewal
 RETENTION = 30 * DAY  # how long ended alerts, and notices that were delivered or given up, are stored
 FORGET_EVERY = 3600.0  # seconds between deletions of old alerts and notices
-FORGET = 1000  # rows that one statement deletes
-SLOW = 60.0  # seconds: the longest pause between evaluations of a rule that need not be exact, see `_is_due`
+DELETE_BATCH = 1000  # rows that one statement deletes
+LONGEST_INTERVAL = 60.0  # seconds between evaluations of a rule that need not be exact, see `_is_due`
 MOST_POSTPONED = 10_000  # rules with such a pause that are remembered
 START = (0, "")
 log = structlog.get_logger("horae.engine")
@@ -144,7 +144,7 @@ class AlertWatch:
             return False
         if len(self._next_at) > MOST_POSTPONED:
             self._next_at.clear()
-        self._next_at[key] = now + min(SLOW, stored.rule.after / SECOND / 60)
+        self._next_at[key] = now + min(LONGEST_INTERVAL, stored.rule.after / SECOND / 60)
         return True
 
     async def _evaluate(self, evaluation: Evaluation, stored: StoredRule, *, has_open: bool) -> None:
@@ -186,9 +186,9 @@ class AlertWatch:
             return
         self._forget_at = self._env.clock.monotonic() + FORGET_EVERY
         before = self._env.now() - RETENTION
-        while await self._store.write(lambda: alert_notices.forget(before, FORGET)) == FORGET:
+        while await self._store.write(lambda: alert_notices.forget(before, DELETE_BATCH)) == DELETE_BATCH:
             await self._env.clock.sleep(0)
-        while await self._store.write(lambda: alerts.forget(before, FORGET)) == FORGET:
+        while await self._store.write(lambda: alerts.forget(before, DELETE_BATCH)) == DELETE_BATCH:
             await self._env.clock.sleep(0)
 
 

@@ -155,15 +155,15 @@ _PRIVATE = {kind: frozenset(table.where(lambda field: field.private)) for kind, 
 
 def public_part(channel: Channel) -> dict[str, Any]:
     """Return the fields of a channel that are stored as they are, because they are not secret."""
-    return {name: value for name, value in _place(channel) if name not in _PRIVATE[channel.kind]}
+    return {name: value for name, value in _stored_fields(channel) if name not in _PRIVATE[channel.kind]}
 
 
 def private_part(channel: Channel) -> dict[str, Any]:
     """Return the secret fields of a channel, which are stored sealed."""
-    return {name: value for name, value in _place(channel) if name in _PRIVATE[channel.kind]}
+    return {name: value for name, value in _stored_fields(channel) if name in _PRIVATE[channel.kind]}
 
 
-def _place(channel: Channel) -> Iterator[tuple[str, Any]]:
+def _stored_fields(channel: Channel) -> Iterator[tuple[str, Any]]:
     kept = msgspec.json.decode(msgspec.json.encode(channel))
     yield from ((name, value) for name, value in kept.items() if name not in ("kind", "description"))
 
@@ -189,7 +189,7 @@ def read_channel(body: Any, before: Channel | None = None) -> AnyChannel:
     if isinstance(channel, Email):
         channel = _signed_in(channel)
     carried = next((name for name in ("headers", "password") if name in stays and name not in given), None)
-    if before is not None and carried is not None and _leads_elsewhere(channel, before):
+    if before is not None and carried is not None and _has_new_receiver(channel, before):
         remedy = f"Send {carried} again: stored credentials are not sent to a new receiver."
         raise BadInput(f"The channel has a new receiver, and {carried} is not given.", remedy, field=carried)
     return channel
@@ -205,7 +205,7 @@ def _signed_in(channel: Email) -> Email:
     return structs.replace(channel, port=channel.server_port)
 
 
-def _leads_elsewhere(channel: AnyChannel, before: Channel) -> bool:
+def _has_new_receiver(channel: AnyChannel, before: Channel) -> bool:
     """Return whether credentials would be sent to another receiver than before, or without encryption."""
     if isinstance(channel, Webhook) and isinstance(before, Webhook):
         return _origin(channel.url) != _origin(before.url)

@@ -58,7 +58,7 @@ OF_ALERTS = Statement(
     " coalesce(h.done_at, h.created_at), n.id FROM alert_notices n JOIN alert_notices h ON h.id = n.letter"
     " WHERE n.alert = given.alert ORDER BY n.id DESC LIMIT 50) AS n",
 )
-HEARD = Statement(
+NOTIFIED_CHANNELS = Statement(
     "channels_that_heard",
     "SELECT n.* FROM given CROSS JOIN LATERAL (SELECT DISTINCT alert, channel FROM alert_notices"
     " WHERE alert = given.alert AND kind IN ('firing', 'reminder')) AS n",
@@ -168,7 +168,9 @@ def give_up(namespace: int, channel: str, why: str, now: Instant) -> Script[None
 def notified_channels(alerts: Sequence[UUID]) -> Script[dict[UUID, set[str]]]:
     """Return, for each alert, the channels with notices about its beginning; alerts without notices are left out."""
     found: dict[UUID, set[str]] = {}
-    for alert, channel in (yield ForEach(HEARD, (("alert", "uuid"),), [(alert_id,) for alert_id in sorted(alerts)])):
+    for alert, channel in (
+        yield ForEach(NOTIFIED_CHANNELS, (("alert", "uuid"),), [(alert_id,) for alert_id in sorted(alerts)])
+    ):
         found.setdefault(alert, set()).add(channel)
     return found
 

@@ -121,7 +121,7 @@ DEADLINES = Statement(
     " OR EXISTS (SELECT 1 FROM waiting w WHERE w.parcel = p.id))"
     " ORDER BY p.deadline, p.id LIMIT $4",
 )
-STANDING = Statement(
+ITEM_TIMES = Statement(
     "standing_by_deadline",
     "SELECT given.parcel,"
     " (SELECT max(coalesce(r.started_at, r.granted_at)) FROM running r WHERE r.parcel = given.parcel),"
@@ -356,7 +356,7 @@ def nearing_deadlines(since: Instant, until: Instant, now: Instant) -> Script[li
     after = (since, FIRST)
     for _ in range(MOST_PAGES):
         rows = yield Fetch(DEADLINES, (*after, until, MOST))
-        found += yield from _standing([(row[0], row[1], row[2]) for row in rows], now)
+        found += yield from _with_start([(row[0], row[1], row[2]) for row in rows], now)
         if len(rows) < MOST:
             break
         after = (rows[-1][2], rows[-1][0])
@@ -367,13 +367,13 @@ def still_due(parcels: Iterable[UUID], now: Instant) -> Script[list[DueParcel]]:
     """Return those of these parcels that are unfinished and have a deadline."""
     given = [(parcel,) for parcel in sorted(set(parcels))]
     rows = (yield ForEach(DEADLINE_OF, (("parcel", "uuid"),), given)) if given else []
-    return (yield from _standing([(row[0], row[1], row[2]) for row in rows if row[2] is not None], now))
+    return (yield from _with_start([(row[0], row[1], row[2]) for row in rows if row[2] is not None], now))
 
 
-def _standing(parcels: Sequence[tuple[UUID, UUID, Instant]], now: Instant) -> Script[list[DueParcel]]:
+def _with_start(parcels: Sequence[tuple[UUID, UUID, Instant]], now: Instant) -> Script[list[DueParcel]]:
     if not parcels:
         return []
-    rows = yield ForEach(STANDING, (("parcel", "uuid"),), [(parcel_id,) for parcel_id, _, _ in parcels])
+    rows = yield ForEach(ITEM_TIMES, (("parcel", "uuid"),), [(parcel_id,) for parcel_id, _, _ in parcels])
     begins: dict[UUID, tuple[Instant, int | None]] = {}
     for parcel, running, queued, waiting in rows:
         known = [at for at in (running, None if queued is None else now, waiting) if at is not None]

@@ -179,12 +179,12 @@ def _start(
         return BackfillStep(stuck)
     screening = yield from screen(wanted, [target.spec] * len(wanted), bounds, new_id, now, replaces=False)
     if screening.refused:
-        room = screening.cut()
+        room = screening.refuse_rest()
         chosen = (yield from _choose(backfill, fires, room)) if room else None
         wanted = wanted[:room]
     made = (yield from _make(backfill, chosen, wanted, new_id, now)) if chosen else None
-    yield from screening.keep(made.executions if made is not None else [])
-    backfill = _moved_on(backfill, made, pending, screening.why)
+    yield from screening.write_keys(made.executions if made is not None else [])
+    backfill = _moved_on(backfill, made, pending, screening.first_cause)
     if not fires and not pending and not live:
         backfill = _done(backfill, now)
     if backfill != before:

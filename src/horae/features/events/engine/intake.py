@@ -136,7 +136,7 @@ class EventIntake:
         env, lead, check = self._env, self._directory.lead, self.checking()
 
         async def take(*, patient: bool = True) -> IntakeResult:
-            room = Room(bounds=self._store.bounds, delays=self._directory.delays, patient=patient)
+            room = Room(bounds=self._store.bounds, delays=self._directory.delays, raise_if_full=patient)
             return await self._store.change(
                 lambda now: events.take(
                     namespace, given, lead, check, env.new_id, now, only=only, note=note, strict=strict, room=room

@@ -94,8 +94,8 @@ def take(
     """Store events, and decide each at every trigger that listens to its name, or with `only` at one trigger of a job.
 
     A repeated event gets the stored answer and fires nothing. With `strict`, a repeated event with another payload
-    raises PayloadConflict, and none of the events is stored. An event without listeners is stored, too. If `room` is
-    patient, an execution that must wait for a quota raises OverQuota, and nothing is stored.
+    raises PayloadConflict, and none of the events is stored. An event without listeners is stored, too. With
+    `room.raise_if_full`, an execution that must wait for a quota raises OverQuota, and nothing is stored.
     """
     ids = [new_id() for _ in events]
     fresh = yield from _insert(namespace, events, ids, note, now)

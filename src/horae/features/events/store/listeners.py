@@ -274,7 +274,7 @@ def write_fires(
         rows.append((trigger_id, d.event, d.listener.target.job, at, d.verdict.disposition, d.verdict.cause, execution))
     if rows:
         yield Insert("event_fires", EVENT_FIRES, rows)
-    yield from screening.keep([receipts[0].execution_id for receipts in placed])
+    yield from screening.write_keys([receipts[0].execution_id for receipts in placed])
     yield from screening.settle(new_id, now)
     counting = {d.listener.timer.id: d.listener for d, _ in fired if d.listener.depends_on_fires}
     columns: Columns = (("trigger_id", "uuid"), ("fired", "int"), ("last_execution", "uuid"))
@@ -298,7 +298,7 @@ def _check_room(
     specs = [d.listener.target.spec for d, _ in fired]
     screening = yield from screen([wanted for _, wanted in fired], specs, room.bounds, new_id, now)
     waits = next((one.waits for one in screening.refused.values() if one.waits is not None), None)
-    if room.patient and waits is not None:
+    if room.raise_if_full and waits is not None:
         raise waits
     if not screening.refused:
         return decided, screening

@@ -16,7 +16,13 @@ from horae.model.executions.parcel import extras_of
 from horae.model.triggers.dependency import NO_INTERVAL, Condition, Join, JoinPart, judge, meets
 from horae.store.script import ForEach, Script, Statement
 from horae.store.triggers.dependencies import joins
-from horae.store.triggers.dependencies.dependents import Dependent, Need, locked, save_counts, sharing
+from horae.store.triggers.dependencies.dependents import (
+    Dependent,
+    Need,
+    lock_and_read,
+    save_counts,
+    upstreams_with_intervals,
+)
 from horae.store.triggers.dependencies.starts import (
     Consequences,
     DependentStart,
@@ -64,9 +70,9 @@ def arrive(ended: Sequence[EndedItems], new_id: NewId, now: Instant, done: Conse
     jobs = {job for job, upstream in rows if upstream in arrivals}
     if not jobs:
         return
-    dependents = yield from locked(jobs)
-    touched = yield from _bring(dependents, arrivals, now)
-    touched |= yield from _count(dependents, arrivals, now)
+    dependents = yield from lock_and_read(jobs)
+    touched = yield from _add_ends_with_interval(dependents, arrivals, now)
+    touched |= yield from _add_ends_without_interval(dependents, arrivals, now)
     fired = by_count(dependents.values())
     yield from save_counts(dependents.values())
     yield from settle(dependents, touched, new_id, now, done, fired)
@@ -86,7 +92,9 @@ def _arrivals(ended: Sequence[EndedItems]) -> Script[dict[UUID, Arrivals]]:
     return found
 
 
-def _bring(dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], now: Instant) -> Script[set[joins.Key]]:
+def _add_ends_with_interval(
+    dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], now: Instant
+) -> Script[set[joins.Key]]:
     """Add ends of executions with a data interval as parts to joins; create a join for the interval if there is none.
 
     Joins for the same interval get every end. Joins without an interval get only ends that meet the condition.
@@ -128,7 +136,7 @@ def _fill(dependents: dict[UUID, Dependent], made: Collection[joins.Key], known:
     stocked = {key[0] for key in made if any(need.unused for need in dependents[key[0]].needs.values())}
     if not stocked:
         return {}
-    shared = yield from sharing(stocked)
+    shared = yield from upstreams_with_intervals(stocked)
     filled: NewParts = {}
     for key in sorted(made):
         for upstream, need in dependents[key[0]].needs.items():
@@ -143,7 +151,9 @@ def used(upstream: UUID, need: Need) -> JoinPart:
     return JoinPart(upstream=upstream, met=True, state=state, execution=need.use())
 
 
-def _count(dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], now: Instant) -> Script[set[joins.Key]]:
+def _add_ends_without_interval(
+    dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], now: Instant
+) -> Script[set[joins.Key]]:
     """Add ends of executions without a data interval as parts to joins that lack a part of this upstream.
 
     Joins without an interval come first, then the oldest. Ends that no join needs are counted as unused. Return the
@@ -156,7 +166,7 @@ def _count(dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], no
         if (met := _met(arrivals[upstream].plain, d.needs[upstream].condition))
     }
     waiting = yield from joins.with_open({job for job, _ in plain})
-    shared = yield from sharing(waiting)
+    shared = yield from upstreams_with_intervals(waiting)
     parts: NewParts = {}
     for job, upstream in sorted(plain):
         met = plain[job, upstream]

@@ -57,13 +57,13 @@ class Need(Struct, kw_only=True):
     unused: int = 0  # executions without a data interval that met the condition and have started nothing yet
     execution: UUID = NOBODY  # of the executions that met the condition before this transaction, the newest
     fresh: list[UUID] = []  # the executions that met the condition in this transaction, oldest first
-    touched: bool = False  # whether the row must be written
+    changed: bool = False  # whether the row must be written
 
     def add(self, executions: Sequence[UUID]) -> None:
         """Add executions that met the condition."""
         self.unused += len(executions)
         self.fresh += executions
-        self.touched |= bool(executions)
+        self.changed |= bool(executions)
 
     def use(self) -> UUID:
         """Count one success as used, the oldest first, and return its execution.
@@ -71,7 +71,7 @@ class Need(Struct, kw_only=True):
         For successes from before this transaction, return the newest of them, because only its id is stored.
         """
         older = self.unused > len(self.fresh)
-        self.unused, self.touched = self.unused - 1, True
+        self.unused, self.changed = self.unused - 1, True
         if older:
             return self.execution
         self.execution = self.fresh.pop(0)
@@ -79,7 +79,7 @@ class Need(Struct, kw_only=True):
 
     def keep_one(self) -> None:
         """Leave at most one success unused."""
-        self.touched |= self.unused > 1
+        self.changed |= self.unused > 1
         self.unused = min(self.unused, 1)
 
     @property
@@ -110,7 +110,7 @@ def lock_around(jobs: Collection[UUID]) -> Script[None]:
     yield from lock({*jobs, *(row[0] for row in below)})
 
 
-def locked(jobs: Collection[UUID]) -> Script[dict[UUID, Dependent]]:
+def lock_and_read(jobs: Collection[UUID]) -> Script[dict[UUID, Dependent]]:
     """Lock dependents, then read them.
 
     They are read by later statements, which see the changes of all transactions that held the locks before.
@@ -126,7 +126,7 @@ def locked(jobs: Collection[UUID]) -> Script[dict[UUID, Dependent]]:
     return found
 
 
-def sharing(jobs: Collection[UUID]) -> Script[dict[UUID, set[UUID]]]:
+def upstreams_with_intervals(jobs: Collection[UUID]) -> Script[dict[UUID, set[UUID]]]:
     """Return, for each dependent, the upstreams whose executions have data intervals."""
     found: dict[UUID, set[UUID]] = {job: set() for job in jobs}
     for job, upstream in (yield Among(SHARING, sorted(jobs))) if jobs else []:
@@ -141,7 +141,7 @@ def save_counts(dependents: Collection[Dependent]) -> Script[None]:
         (d.job, upstream, need.unused, need.newest)
         for d in dependents
         for upstream, need in sorted(d.needs.items())
-        if need.touched
+        if need.changed
     ]
     if rows:
         yield ForEach(USE, columns, rows)

@@ -64,7 +64,7 @@ def check_due_joins(limit: int, new_id: NewId, now: Instant) -> Script[CheckedJo
     below = yield ForEach(DEPENDENTS, (("job", "uuid"),), [(job,) for job in sorted(jobs)])
     # The ends are reported to the jobs below, so their locks are needed, too: all are taken in one order.
     yield from dependents.lock(jobs | {row[0] for row in below})
-    found = yield from dependents.locked(jobs)
+    found = yield from dependents.lock_and_read(jobs)
     read = yield from joins.read({j.key for j in due})
     current = [(join, parts) for join, parts in read if join.wake_at is not None]  # guard: join-looked-at-once
     aims = yield from targets(jobs)
@@ -146,7 +146,7 @@ def _end(
     ]
     changed = yield from _end_waiting(waited, now, checked)
     if fresh:
-        changed += yield from _note_skipped(fresh, aims, found, parts, new_id, now, checked)
+        changed += yield from _create_skipped(fresh, aims, found, parts, new_id, now, checked)
     return changed
 
 
@@ -172,7 +172,7 @@ def _end_waiting(endings: Sequence[_Ending], now: Instant, checked: CheckedJoins
     return changed
 
 
-def _note_skipped(
+def _create_skipped(
     endings: Sequence[_Ending],
     aims: Mapping[UUID, Target],
     found: Mapping[UUID, Dependent],

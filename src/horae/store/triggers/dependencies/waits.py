@@ -32,7 +32,7 @@ def begin(waits: Sequence[Wait], new_id: NewId, now: Instant, done: Consequences
 
     An execution is released at once if its dependencies are met or its job has none.
     """
-    found = yield from dependents.locked({wait.dependent for wait in waits})
+    found = yield from dependents.lock_and_read({wait.dependent for wait in waits})
     own = yield from joins.read({_own(wait) for wait in waits if wait.interval is not None})
     known = {join.key: (join, parts) for join, parts in own}
     taken: dict[joins.Key, Join] = {}
@@ -86,7 +86,7 @@ def _fill(
     A join with an interval can only use successes of upstreams whose executions have no intervals.
     """
     stocked = {job for job, d in found.items() if any(need.unused for need in d.needs.values())}
-    shared = yield from dependents.sharing(stocked)
+    shared = yield from dependents.upstreams_with_intervals(stocked)
     for key in sorted(key for key in taken if key[0] in stocked):
         for upstream, need in found[key[0]].needs.items():
             wanted = key[2] == NO_INTERVAL or upstream not in shared[key[0]]
@@ -100,7 +100,7 @@ def reconsider(job: UUID, new_id: NewId, now: Instant, done: Consequences, *, ed
     With `edited`, at most one unused success of each upstream is kept. The reason: while one upstream was missing,
     another may have succeeded many times. The edit shall start the job once, not once for each of these successes.
     """
-    found = yield from dependents.locked({job})
+    found = yield from dependents.lock_and_read({job})
     open_ = yield from joins.open_of(job)
     if job in found:
         for need in found[job].needs.values() if edited else ():

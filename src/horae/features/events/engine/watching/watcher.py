@@ -158,7 +158,7 @@ class Watcher:
         """
         given = [found_object(one, poll) for one in listed]
         new_id, lead = self._env.new_id, self._directory.lead
-        room = Room(bounds=self._store.bounds, delays=self._directory.delays, patient=True)
+        room = Room(bounds=self._store.bounds, delays=self._directory.delays, raise_if_full=True)
         try:
             done: IntakeResult = await self._store.change(
                 lambda now: watches.record_found(poll, given, lead, self._check, new_id, now, room)
