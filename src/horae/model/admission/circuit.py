@@ -134,7 +134,7 @@ def is_due(status: CircuitStatus, now: Instant) -> bool:
 
 
 def bucket_of(circuit: Circuit, now: Instant) -> Instant:
-    """Return the begin of the part of the window in which an attempt is counted."""
+    """Return the instant at which the part of the window starts in which an attempt is counted now."""
     width = max(SECOND, circuit.window // BUCKETS)
     return now - now % width
 

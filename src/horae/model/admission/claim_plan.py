@@ -166,7 +166,7 @@ def is_plain(states: Sequence[LaneState], preferences: QueuePreferences | None) 
 
 
 def plan_claims(states: Sequence[LaneState], room: int, preferences: QueuePreferences | None = None) -> list[LaneClaim]:
-    """Return the number of executions to take from each lane, at most `room` in all; the lane chosen first is first."""
+    """Return how many executions to take from which lane, at most `room` in total, in the order of first choice."""
     queues: dict[int, list[LaneState]] = {}
     for state in states:
         queues.setdefault(state.queue if preferences is not None else 0, []).append(state)

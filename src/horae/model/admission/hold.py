@@ -61,7 +61,7 @@ class Hold(Struct, frozen=True, kw_only=True):
 def hold_span(
     now: Instant, begin: Instant | None, end: Instant | None, length: Micros | None
 ) -> tuple[Instant, Instant]:
-    """Return when a hold begins and ends, from an optional begin and either an end or a length."""
+    """Return when a hold begins and ends, from an optional beginning and either an end or a length. Raises BadInput."""
     if (end is None) == (length is None):
         said, verb = ("neither", "is") if end is None else ("both", "are")
         detail = f"A hold needs either for or until, and {said} {verb} given."
@@ -86,7 +86,7 @@ def hold_span(
 
 
 def next_opening(calendar: Calendar, now: Instant) -> tuple[Instant, Instant | None]:
-    """Return the begin and end of a window's current or next opening; (NEVER, None) when there is none."""
+    """Return the start and the end of a window's current or next opening; (NEVER, None) when there is none."""
     opening = next(calendar.openings(now, LAST), None)
     if opening is None:
         return NEVER, None

@@ -35,7 +35,7 @@ class KeyState(Struct):
 
 
 class GateResult(Struct):
-    """The slices that were admitted, the slices that wait, and the (key, parcel) pairs that were admitted."""
+    """The slices that were admitted, the slices that wait, and the (key, parcel) pairs in which a key is held now."""
 
     queued: list[QueuedSlice] = []
     waiting: list[WaitingSlice] = []

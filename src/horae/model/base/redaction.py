@@ -96,7 +96,7 @@ class Redactor:
         return _covered(text, spans_of(text, self._forms), MASK)
 
     def cut(self, text: str, *, at_start: bool = False, at_end: bool = True) -> str:
-        """Cover occurrences in an excerpt of a text, and forms of which the excerpt has only the begin or the end.
+        """Cover occurrences in an excerpt of a text, and forms of which the excerpt has only the first or last part.
 
         `at_start` and `at_end` say at which sides the excerpt was cut off.
         """

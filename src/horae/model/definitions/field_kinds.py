@@ -32,7 +32,7 @@ _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 class JobField(Field):
     """A field of a job, with its meaning for steps, workflows and namespaces."""
 
-    steps: Literal["own", "inherited", "never"] = "own"  # a step may set it, only inherits it from its job, or neither
+    steps: Literal["own", "inherited", "never"] = "own"  # set by a step, only inherited from its job, or neither
     no_workflow: str = ""  # why a workflow cannot have it
     namespaced: bool = False  # whether a namespace may set a default for it
 

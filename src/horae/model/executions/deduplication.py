@@ -21,7 +21,7 @@ from horae.model.fields.values import a_duration
 Keep = Literal["first", "latest"]
 KEEPS: tuple[Keep, ...] = ("first", "latest")
 MOST_BATCH = 1000
-HEAD, TAIL = b'{"items":[', b"]}"  # the begin and the end of a batch's params; its items are between them
+HEAD, TAIL = b'{"items":[', b"]}"  # the first and the last bytes of a batch's params; its items are between them
 LIVE = "live"
 _LONG = 400 * DAY
 _SOON = Duration(SECOND // 1000, DAY)

@@ -27,7 +27,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
 
 def estimate(now: Instant, blockers: Sequence[Blocker], ahead: int, slots: int, work: Micros | None) -> Estimate:
-    """Estimate the start of an execution: when the workers have finished earlier work, and no gate stays closed longer.
+    """Estimate the start of an execution: when the workers have finished earlier work, and all gates have opened.
 
     `work` is the worker time of the earlier work, None when unknown. There is no estimate if a gate is closed that
     opens neither at a known time nor when a worker becomes free.

@@ -53,7 +53,7 @@ class Rerun(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     of: UUID  # the earlier execution
     since: str = ""  # a step, or `failed`; empty: from the beginning
     latest: bool = False  # with the current definitions instead of the original ones
-    version: int = 0  # version of the workflow that it runs; 0: the version of its execution
+    version: int = 0  # version of the workflow that it runs, if that is not the version in the execution's row
     breakpoints: tuple[str, ...] = ()
 
 

@@ -16,7 +16,7 @@ from horae.model.executions.execution import Extra
 
 MAX_ITEMS = 1024
 MAX_BYTES = 256 * 1024  # of items in one parcel; a larger item has its own parcel
-# Bound on number of items x bytes of the largest: a claim knows only the latter, and counts all items as so large.
+# Bound on number of items x bytes of the largest item: a claim knows only the latter, and treats all items as so large.
 MAX_SPREAD = 2 * MAX_BYTES
 MAX_ITEM = 1024 * 1024  # bytes
 MAX_DEPTH = 64  # nested objects and lists of an item
@@ -121,7 +121,7 @@ def parcel_sizes(sizes: Iterable[int]) -> list[int]:
     """Divide consecutive items into parcels, and return the number of items of each.
 
     A parcel is bounded by its number of items, by its bytes, and by its number of items times its largest item. Without
-    the last bound, one large item among a thousand small ones would let claims count all of them as large.
+    the last bound, one large item among a thousand small ones would let claims treat all of them as large.
     """
     sizes = list(sizes)
     if len(sizes) <= MAX_ITEMS and sum(sizes) <= MAX_BYTES and len(sizes) * max(sizes, default=0) <= MAX_SPREAD:

@@ -70,9 +70,7 @@ def signal_result(signal: Signal) -> bytes:
 
 
 def _passes(source: str | None, signal: Signal) -> bool:
-    """Return whether a signal passes a filter. A filter that raises an error, for example by the type of a value, does
-    not match.
-    """
+    """Return whether a signal passes a filter; a filter that raises an error, as for a wrong type, refuses it."""
     if source is None:
         return True
     told: dict[str, Any] = {"name": signal.name, "payload": msgspec.json.decode(signal.payload)}

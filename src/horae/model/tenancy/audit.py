@@ -21,7 +21,7 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     target: str  # the changed object by its name: "jobs/etl"
     outcome: Outcome
     detail: str  # JSON
-    begun: int | None = None  # number of the earlier entry that recorded the begin of the same action
+    begun: int | None = None  # number of the earlier entry that recorded the start of the same action
 
 
 def outcome_of(status: int) -> Outcome:

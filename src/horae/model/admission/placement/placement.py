@@ -94,7 +94,7 @@ class Requirements(Struct, frozen=True, kw_only=True):
     must: frozenset[str]  # required capabilities, with the labels of `prefers`, as long as an execution is in this lane
     cost: Cost = PLAIN
     prefers: tuple[Preference, ...] = ()  # in the order in which they expire
-    affinity: Micros | None = None  # patience of an affinity without its worker yet; no worker may take executions now
+    affinity: Micros | None = None  # patience of an affinity; its worker must be found before any worker takes these
     spread: bool = False
 
     @property

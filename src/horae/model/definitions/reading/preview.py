@@ -36,7 +36,7 @@ def show_preview(
 def show_coming(
     when: NamedTrigger, after: Instant, count: int, by: Callable[[Rules], Calendar] | None = None
 ) -> PreviewView:
-    """Return the first fires of a parsed trigger; the fires of an interval are counted from its anchor, not `after`."""
+    """Return the first fires of a parsed trigger after an instant; an interval is counted from its own anchor."""
     if not isinstance(when.trigger, Timed):
         remedy = f"Give {either([kind.field for kind in KINDS.values() if kind.is_timed])}."
         kind = kind_of(render_when(when)).name
