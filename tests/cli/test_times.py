@@ -52,4 +52,4 @@ def test_a_date_is_sent_as_its_midnight_in_utc_and_anything_else_as_it_is(typed,
 def test_a_date_that_does_not_exist_is_refused():
     refused = run(None, "triggers", "preview", "0 9 * * *", "--from", "2026-02-30")
     assert refused.exit_code == 2
-    assert "names no time that exists" in refused.stderr
+    assert "is not a time that exists" in refused.stderr

@@ -64,7 +64,7 @@ def _from_number(value: object, field: str) -> Micros:
     if isinstance(value, float) and not math.isfinite(value):
         raise BadInput(f"{_shown(value)} is not a finite length of time.", _ACCEPTED, field=field)
     if value < 0:
-        raise BadInput(f"{_shown(value)} is negative; a length of time is not.", _ACCEPTED, field=field)
+        raise BadInput(f"{_shown(value)} is negative; a length of time cannot be.", _ACCEPTED, field=field)
     return round(min(value, LONGEST) * SECOND)  # `min`, because a huge float would overflow; the caller refuses it
 
 
@@ -72,7 +72,7 @@ def _from_text(text: str, field: str) -> Micros:
     if not text:
         raise BadInput("An empty text is not a length of time.", _ACCEPTED, field=field)
     if text.startswith("-"):
-        raise BadInput(f"{_shown(text)} is negative; a length of time is not.", _ACCEPTED, field=field)
+        raise BadInput(f"{_shown(text)} is negative; a length of time cannot be.", _ACCEPTED, field=field)
     if len(text) > 64:
         raise BadInput(f"{_shown(text)} is too long to be a length of time.", _ACCEPTED, field=field)
     if _NUMBER.fullmatch(text):

@@ -60,7 +60,7 @@ def _civil(text: str, date: str, clock: str, field: str) -> Instant:
         return (datetime(*parts, tzinfo=UTC) - _EPOCH) // _MICRO  # type: ignore[misc, arg-type]
     except ValueError as error:
         reason = "leap seconds are not counted" if clock.endswith(":60") else str(error)
-        raise BadInput(f"{_shown(text)} names no time that exists: {reason}.", _EXAMPLE, field=field) from None
+        raise BadInput(f"{_shown(text)} is not a time that exists: {reason}.", _EXAMPLE, field=field) from None
 
 
 def _offset(text: str, sign: str, hours: int, minutes: int, field: str) -> int:

@@ -55,7 +55,7 @@ def _definition(body: Any, namespace_name: str, created_at: Instant) -> Definiti
     JOB.refuse_unknown(given)
     if given.get("with") is not None or given.get("template") is not None:
         how = 'Name the template: {"template": "backup", "with": {...}}.'
-        raise BadInput("with gives parameters to no template.", how, field="with")
+        raise BadInput("The parameters in `with` need a template.", how, field="with")
     given = with_timeout(with_run({name: value for name, value in given.items() if value is not None}))
     if "name" not in given:
         raise BadInput("A job needs a name.", 'Add "name": "daily-report".', field="name")

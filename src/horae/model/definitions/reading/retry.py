@@ -68,7 +68,7 @@ def _retries(value: Any) -> int:
 def _listed(given: dict[str, Any], retries: Any) -> RetryPolicy:
     mixed = [name for name in _GROWING if name in given]
     if mixed:
-        raise BadInput(f"retry has delays and {mixed[0]}.", _ACCEPTED, field=f"retry.{mixed[0]}")
+        raise BadInput(f"retry cannot have both delays and {mixed[0]}.", _ACCEPTED, field=f"retry.{mixed[0]}")
     listed = a_list(given["delays"], "retry.delays", _ACCEPTED, MOST_DELAYS)
     if not listed:
         raise BadInput("retry lists no delay.", _ACCEPTED, field="retry")
