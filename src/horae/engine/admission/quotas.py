@@ -83,7 +83,7 @@ class Quotas:
         for ended in effects.ended:
             if ended.busy:
                 self._use(ended.namespace, day).busy += ended.busy
-        for namespace, stored in effects.stored.items():
+        for namespace, stored in effects.result_bytes.items():
             self._use(namespace, day).stored += stored
         self.count_accepted(effects.created)
 

@@ -254,7 +254,7 @@ def _claim(
     steps = effects.newborn
     arisen = arising(lowest(steps)) if steps and arising is not None else []
     given = (
-        grants.grant_new_steps(steps, wants, eligible, preferences, lanes, arisen, effects.open, paused, now)
+        grants.grant_new_steps(steps, wants, eligible, preferences, lanes, arisen, effects.open_lanes, paused, now)
         if steps
         else None
     )

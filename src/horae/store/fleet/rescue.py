@@ -87,7 +87,7 @@ def rescue(
         if lost.flags & LIMITED:
             effects.may_claim(lost)
         if r[report.FEEDS_AT]:
-            effects.feeding.add(lost.job)
+            effects.jobs_with_dependents.add(lost.job)
     fates = put_settled(settler.fates, row.worker, session, effects)
     gone = ForEach(report.FORGET_REQUESTS, report.RANGE, [(s.parcel, s.lo, s.hi) for s in held])
     yield Together([shelves.take("running", held), *fates, gone])  # guard: rescue-forgets-requests

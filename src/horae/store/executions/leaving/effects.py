@@ -49,7 +49,7 @@ class Effects(Struct):
     requeued: dict[int, int] = {}  # lane -> least rank of slices that may be claimed there again
     logged: list[MovedItems] = []  # items with new log lines
     moved: list[MovedItems] = []  # items that changed without ending
-    feeding: set[UUID] = set()  # jobs of the reported slices on which other jobs depend
+    jobs_with_dependents: set[UUID] = set()  # jobs of the reported slices on which other jobs depend
     freed: set[UUID] = set()  # parcels with items that released their keys
     keys: dict[UUID, str | None] = {}  # encoded keys of parcels, where a statement has read them already
     started: list[MovedItems] = []  # executions that were queued as a consequence
@@ -57,12 +57,12 @@ class Effects(Struct):
     attempted: list[ParcelAttempts] = []  # attempts that circuits count
     trials: list[RolloutAttempts] = []  # attempts that rollouts count
     created: list[Parcel] = []  # parcels of executions that were created as a consequence
-    children: list[FinishedSlice] = []  # ended steps whose workflows have not advanced yet
-    given_up: list[FinishedSlice] = []  # cancelled executions that were retries of dead letters
+    ended_steps: list[FinishedSlice] = []  # ended steps whose workflows have not advanced yet
+    cancelled_retries: list[FinishedSlice] = []  # cancelled executions that were retries of dead letters
     stepped: list[StepChange] = []  # steps of workflows that changed their state
     newborn: list[QueuedSlice] = []  # steps that follow the ended steps and are in no queue yet
-    open: set[int] = set()  # lanes of `newborn` steps that have neither a hold nor a limit
-    stored: dict[int, int] = {}  # namespace -> bytes of results
+    open_lanes: set[int] = set()  # lanes of `newborn` steps that have neither a hold nor a limit
+    result_bytes: dict[int, int] = {}  # bytes of stored results by namespace
 
     def queue(self, slices: Iterable[QueuedSlice]) -> Insert:
         """Return the Insert of slices into `queued`, and record in `requeued` that they may be claimed."""
@@ -88,7 +88,9 @@ def free_keys(effects: Effects, now: Instant) -> Script[None]:
 
 def advance_dependents(effects: Effects, new_id: NewId, now: Instant) -> Script[None]:
     """Advance the joins of jobs that depend on the ended executions."""
-    over = [EndedItems(e.parcel, e.lo, e.hi, e.job, e.state) for e in effects.ended if e.job in effects.feeding]
+    over = [
+        EndedItems(e.parcel, e.lo, e.hi, e.job, e.state) for e in effects.ended if e.job in effects.jobs_with_dependents
+    ]
     if not over:
         return
     done = Consequences()
@@ -119,12 +121,12 @@ def put_settled(fates: Settlement, worker: str, session: UUID, effects: Effects)
         yield shelves.put_finished(fates.finished)
         effects.freed |= {f.slice.parcel for f in fates.finished if f.slice.flags & KEYED}
         effects.ended += [_ended(f) for f in fates.finished]
-        effects.children += [f for f in fates.finished if is_step(f.slice.flags)]
-        effects.given_up += [f for f in fates.finished if f.slice.flags & AGAIN and f.state == CANCELLED]
+        effects.ended_steps += [f for f in fates.finished if is_step(f.slice.flags)]
+        effects.cancelled_retries += [f for f in fates.finished if f.slice.flags & AGAIN and f.state == CANCELLED]
         for f in fates.finished:
             if f.results is not None:
-                total = effects.stored.get(f.slice.namespace, 0)
-                effects.stored[f.slice.namespace] = total + len(f.results.blob)
+                total = effects.result_bytes.get(f.slice.namespace, 0)
+                effects.result_bytes[f.slice.namespace] = total + len(f.results.blob)
     if fates.waiting:
         yield shelves.put_waiting(fates.waiting)
         effects.freed |= {w.parcel for w in fates.waiting if w.flags & KEYED}  # guard: retry-frees-keys

@@ -103,16 +103,16 @@ def follow_attempts(
     executions. Steps that may run at once are queued, or with `keeps_newborn` left to the caller. The caller also
     writes the changes that are still in `moves`.
     """
-    if effects.children:
+    if effects.ended_steps:
         yield from _follow_steps(effects, moves, new_id, now, child_cache, keeps_newborn=keeps_newborn)
     if effects.freed:
         yield from moves.make()
         yield from free_keys(effects, now)  # guard: end-frees-keys
-    if effects.feeding:
+    if effects.jobs_with_dependents:
         yield from moves.make()
         yield from advance_dependents(effects, new_id, now)
-    if effects.given_up:
-        yield from dead_letters.reopen(effects.given_up)
+    if effects.cancelled_retries:
+        yield from dead_letters.reopen(effects.cancelled_retries)
 
 
 def _follow_steps(
@@ -124,15 +124,15 @@ def _follow_steps(
     *,
     keeps_newborn: bool,
 ) -> Script[None]:
-    steps, effects.children = effects.children, []
+    steps, effects.ended_steps = effects.ended_steps, []
     done = Consequences(keeps_newborn=keeps_newborn)
     parents = yield from follow(steps, moves, new_id, now, done, child_cache)
     effects.newborn += done.newborn
-    effects.open |= done.open
+    effects.open_lanes |= done.open
     merge_started(effects, done)
     effects.ended += [as_ended(f) for f in parents]
     effects.freed |= {f.slice.parcel for f in parents if f.slice.flags & KEYED}
-    effects.feeding |= {f.slice.job for f in parents}
+    effects.jobs_with_dependents |= {f.slice.job for f in parents}
 
 
 def as_ended(finished: FinishedSlice) -> FinishedItems:

@@ -165,7 +165,7 @@ def _held(incoming: Sequence["IncomingExchange"], effects: Effects, *, depended:
         running = shelves.running(row)
         held.setdefault(running.session, {})[running.parcel, running.lo] = running  # guard: held-by-session
         if depended and row[FEEDS_AT]:
-            effects.feeding.add(running.job)
+            effects.jobs_with_dependents.add(running.job)
         if running.flags & KEYED:
             effects.keys[running.parcel] = row[-1]
     return held
