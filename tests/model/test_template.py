@@ -42,7 +42,7 @@ def test_a_bad_expression_is_refused_with_its_place(text):
 
 @pytest.mark.parametrize("text", ["${HOME}", "${params.a + other.x}", "${params.a == 1 ? HOME : 'x'}"])
 def test_unknown_names_are_refused_at_definition(text):
-    with pytest.raises(BadInput, match="knows params") as refused:
+    with pytest.raises(BadInput, match="can use params") as refused:
         compile_template(text, "command[1]")
 
     assert refused.value.fields["field"] == "command[1]"
@@ -54,7 +54,7 @@ def test_the_caller_chooses_the_known_names():
 
     assert render(compile_template("${event.name}", "filter", known), {"event": {"name": "upload"}}) == "upload"
     assert render_tree(compile_tree({"a": ["${event.n}"]}, "params", known), {"event": {"n": 3}}) == {"a": [3]}
-    with pytest.raises(BadInput, match="knows event"):
+    with pytest.raises(BadInput, match="can use event"):
         compile_template("${params.day}", "filter", known)
 
 

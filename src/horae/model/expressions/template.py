@@ -77,7 +77,7 @@ class Expression:
         unknown = sorted(self.variables - known)
         if unknown:
             raise BadInput(
-                f"{self.shown} refers to {unknown[0]!r}; an expression knows {', '.join(sorted(known))}.",
+                f"{self.shown} refers to {unknown[0]!r}; expressions here can use {', '.join(sorted(known))}.",
                 "To use variables of the environment, write a shell line: `shell` of a command, or --shell on the"
                 ' command line. "$${" stands for a literal "${".',
                 field=field,

@@ -12,7 +12,7 @@ from horae.model.workflows.kinds import CONDITION, WorkflowPart
 
 MOST_RUNS = 10_000  # runs of a loop
 MOST_ITEMS = 100_000  # items of a foreach; the server's settings may allow fewer
-USUAL_RUNS = 100  # the default bound on the runs of a loop
+DEFAULT_RUNS = 100  # the default bound on the runs of a loop
 _FOREACH = 'Write {"items": "${steps.extract.result.parts}", "concurrency": 10, "tolerate": "5%"}.'
 _SHARE = 'Write a number of items, or a share: "5%".'
 
@@ -77,7 +77,7 @@ class Loop(WorkflowPart, frozen=True, kw_only=True):
     condition: str
     until: bool = False
     every: Micros = 0  # the least time between the end of a run and the start of the next
-    most: int = USUAL_RUNS  # a loop that needs more runs fails
+    most: int = DEFAULT_RUNS  # a loop that needs more runs fails
 
 
 def _read_loop(given: Document, prefix: str) -> dict[str, Any]:

@@ -21,8 +21,8 @@ _EVENT = 'Write {"name": "payment", "filter": "${event.payload.order == params.o
 _SIGNAL = 'Write {"name": "go", "timeout": "1d"}.'
 _APPROVAL = 'Write {"roles": ["operator"], "message": "...", "remind": "4h", "timeout": "2d", "onTimeout": "reject"}.'
 _CALLBACK = 'Write {"timeout": "1h"}, or true.'
-_PATIENCE = Duration(SECOND, LONGEST)
-_NAMED = Text(256, least=1)
+_TIMEOUT = Duration(SECOND, LONGEST)
+_EVENT_NAME = Text(256, least=1)
 _LATE: tuple[OnLate, ...] = ("fail", "skip")
 _UNANSWERED: tuple[OnLate, ...] = ("reject", "approve", "skip")
 
@@ -35,7 +35,7 @@ def _late(words: tuple[OnLate, ...]) -> Group:
         if word is not None and span is None:
             remedy = "Add a timeout."
             raise BadInput("onTimeout has no effect without a timeout.", remedy, field=f"{prefix}onTimeout")
-        timeout = _PATIENCE.read(span, f"{prefix}timeout")
+        timeout = _TIMEOUT.read(span, f"{prefix}timeout")
         return {"timeout": timeout} | (
             {} if word is None else {"on_timeout": one_of(word, f"{prefix}onTimeout", words)}
         )
@@ -50,7 +50,7 @@ def _write_late(wait: Any) -> dict[str, Any]:
 
 
 LATE, UNANSWERED = _late(_LATE), _late(_UNANSWERED)
-TIMEOUT = Field(_PATIENCE, "How long it waits at most.", example="1d")
+TIMEOUT = Field(_TIMEOUT, "How long it waits at most.", example="1d")
 
 
 class Sleep(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="sleep"):
@@ -63,7 +63,7 @@ class Sleep(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="slee
 class EventWait(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="event"):
     """A wait for the next event with a name that passes `filter`; the step's result is the event."""
 
-    name: Annotated[str, Field(_NAMED, "The name of the event.", example="payment")]
+    name: Annotated[str, Field(_EVENT_NAME, "The name of the event.", example="payment")]
     # The filter can use `event` in addition to the usual variables.
     filter: Annotated[str, Field(Text(4096), "A condition that the event must meet.")] = ""
     timeout: Annotated[Micros | None, LATE, TIMEOUT] = None
@@ -73,7 +73,7 @@ class EventWait(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="
 class SignalWait(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="signal"):
     """A wait for a signal to the workflow's execution; the step's result is the signal's payload."""
 
-    name: Annotated[str, Field(_NAMED, "The name of the signal.", example="go")]
+    name: Annotated[str, Field(_EVENT_NAME, "The name of the signal.", example="go")]
     timeout: Annotated[Micros | None, LATE, TIMEOUT] = None
     on_timeout: Annotated[OnLate, LATE, Field(Choice(_LATE), "The outcome of a step that waits too long.")] = "fail"
 

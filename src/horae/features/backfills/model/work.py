@@ -61,18 +61,18 @@ def rewrite(
     `executions` are those of `picks`, in order. A fire that ran before keeps its row; only the backfill records its
     additional execution.
     """
-    gone: dict[tuple[UUID, Instant], tuple[LedgerRow, Stretch, list[Instant]]] = {}
-    come: list[LedgerRow] = []
+    deleted: dict[tuple[UUID, Instant], tuple[LedgerRow, Stretch, list[Instant]]] = {}
+    inserted: list[LedgerRow] = []
     for pick, execution in zip(picks, executions, strict=True):
         if pick.forced:
             continue
         if pick.row is not None:
             key = (pick.row.trigger, pick.row.last)
-            gone.setdefault(key, (pick.row, pick.stretch, []))[2].append(pick.at)
-        come.append(_backfilled(pick, execution, backfill, now))
-    for row, stretch, out in gone.values():
-        come += cut(row, sorted(out), stretch.version.trigger, stretch.version.rules)
-    return [row for row, _, _ in gone.values()], come
+            deleted.setdefault(key, (pick.row, pick.stretch, []))[2].append(pick.at)
+        inserted.append(_backfilled(pick, execution, backfill, now))
+    for row, stretch, instants in deleted.values():
+        inserted += cut(row, sorted(instants), stretch.version.trigger, stretch.version.rules)
+    return [row for row, _, _ in deleted.values()], inserted
 
 
 def _backfilled(pick: Pick, execution: UUID, backfill: UUID, now: Instant) -> LedgerRow:

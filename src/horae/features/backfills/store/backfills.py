@@ -45,7 +45,7 @@ LIVE_RUNS = Statement(
     "SELECT trigger_id, at, execution FROM backfill_runs WHERE backfill = $1 AND outcome IS NULL"
     " ORDER BY at, trigger_id",
 )
-STANDING = Statement(
+COUNT_UNFINISHED = Statement(
     "standing_backfills",
     "SELECT b.namespace, j.name, b.state, count(*), sum(b.total), sum(b.already), sum(b.unknown), sum(b.started),"
     " sum(b.succeeded), sum(b.failed), sum(b.ended) FROM backfills b JOIN jobs j ON j.id = b.job"
@@ -167,7 +167,7 @@ class UnfinishedBackfills(Struct, frozen=True):
 
 def count_unfinished(most: int) -> Script[list[UnfinishedBackfills]]:
     """Count the uncompleted backfills of all namespaces, by job and state."""
-    rows = yield Fetch(STANDING, (most,))
+    rows = yield Fetch(COUNT_UNFINISHED, (most,))
     fields = BackfillCounts.__struct_fields__
     return [
         UnfinishedBackfills(

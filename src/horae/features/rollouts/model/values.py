@@ -12,11 +12,11 @@ STEPS = 8  # duration buckets per power of two, so that a bucket is 9 % longer t
 UNTIMED = -1  # the bucket of attempts whose duration is not known
 
 
-def buckets_of(trial: RolloutAttempts) -> Iterator[tuple[int, int]]:
+def buckets_of(attempts: RolloutAttempts) -> Iterator[tuple[int, int]]:
     """Yield the buckets of attempts, each with a count; those without a known duration are in UNTIMED, the last."""
-    yield from ((bucket_of(span), 1) for span in trial.spans)
-    if trial.count > len(trial.spans):
-        yield UNTIMED, trial.count - len(trial.spans)
+    yield from ((bucket_of(span), 1) for span in attempts.spans)
+    if attempts.count > len(attempts.spans):
+        yield UNTIMED, attempts.count - len(attempts.spans)
 
 
 def bucket_of(span: Micros) -> int:

@@ -26,13 +26,13 @@ from horae.model.fields.kinds import Choice, Name, Text
 from horae.model.fields.table import Field, JoinedRows, Table
 
 SCOPE = frozenset({"with"})
-_SPEAKS = re.compile(r"(?<![\w.\"'])with\s*[.\[]")
+_USES_PARAMETER = re.compile(r"(?<![\w.\"'])with\s*[.\[]")
 _COMMAND = re.compile(r"\.command(\.argv)?$")
 _SHELL = re.compile(r"\.command\.shell$")
 # Fields with the user's own data, in which a member named `command` is not the command of the job.
 _DATA = re.compile(r"\.(params|env|http|tags|schema|schedule|triggers|with)(\.|\[|$)")
 _PLACE = re.compile("\0([0-9]+)\0")
-_NAMED = re.compile(r"(?<![\w.\"'])with\s*(?:\.\s*(\w+)|\[\s*[\"']([^\"']+)[\"']\s*\])")
+_PARAMETER_NAME = re.compile(r"(?<![\w.\"'])with\s*(?:\.\s*(\w+)|\[\s*[\"']([^\"']+)[\"']\s*\])")
 
 
 class Body(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -163,7 +163,7 @@ def _expressions(text: str) -> Iterator[tuple[int, int]]:
         at = start + 2
         end = expression_end(text, at)
         escaped = start > 0 and text[start - 1] == "$"
-        if not escaped and end >= 0 and _SPEAKS.search(text[at:end]):
+        if not escaped and end >= 0 and _USES_PARAMETER.search(text[at:end]):
             yield start, end
             at = end + 1
 
@@ -195,7 +195,7 @@ def check_expressions(value: Any, known: dict[str, Any], field: str = "job") -> 
                 )
             source = value[start + 2 : end]
             Expression(source, field, SCOPE)
-            for name in (first or second for first, second in _NAMED.findall(source)):
+            for name in (first or second for first, second in _PARAMETER_NAME.findall(source)):
                 if name not in known:
                     names = ", ".join(known) or "none"
                     raise BadInput(

@@ -1,4 +1,4 @@
-"""Weekly hours: "MON-FRI 09:00-17:00", "SAT,SUN 22:00-02:00", "09:00-17:00" for every day."""
+"""WeeklyHours hours: "MON-FRI 09:00-17:00", "SAT,SUN 22:00-02:00", "09:00-17:00" for every day."""
 
 import re
 from difflib import get_close_matches
@@ -15,7 +15,7 @@ _TIME = re.compile(r"(\d\d?):(\d\d)(?::(\d\d))?", re.ASCII)
 _ACCEPTED = 'Write "MON-FRI 09:00-17:00", "SAT,SUN 22:00-02:00" over midnight, or "09:00-17:00" for every day.'
 
 
-class Weekly(Struct, frozen=True):
+class WeeklyHours(Struct, frozen=True):
     """Opening hours on weekdays (0 is Monday). `start` and `end` are seconds since the midnight before.
 
     An `end` of more than 86400 is on the next day.
@@ -26,7 +26,7 @@ class Weekly(Struct, frozen=True):
     end: int
 
 
-def parse_hours(text: object, field: str) -> Weekly:
+def parse_hours(text: object, field: str) -> WeeklyHours:
     """Parse one entry of weekly hours or refuse it with the reason.
 
     An end at or before the start is on the next day.
@@ -43,10 +43,10 @@ def parse_hours(text: object, field: str) -> Weekly:
         remedy = 'Write "00:00-24:00" for whole days, or give an end other than the start.'
         raise BadInput(f"{text[:60]!r} ends when it begins.", remedy, field=field)
     weekdays = _weekdays(found[1], field) if found[1] else tuple(range(7))
-    return Weekly(weekdays, start, end if end > start else end + DAY)
+    return WeeklyHours(weekdays, start, end if end > start else end + DAY)
 
 
-def render_hours(weekly: Weekly) -> str:
+def render_hours(weekly: WeeklyHours) -> str:
     """Format weekly hours as an entry."""
     hours = f"{_clock(weekly.start)}-{_clock(weekly.end if weekly.end <= DAY else weekly.end - DAY)}"
     days = weekly.weekdays

@@ -15,7 +15,7 @@ from horae.model.fields.kinds import Custom, Kind, ListOf, Name, Text, as_given
 from horae.model.fields.table import Document, Field, Group
 from horae.model.fields.values import a_text
 from horae.model.triggers.calendars.dates import Period, Yearly, merge_periods, parse_day, render_day
-from horae.model.triggers.calendars.hours import Weekly, parse_hours, render_hours
+from horae.model.triggers.calendars.hours import WeeklyHours, parse_hours, render_hours
 from horae.model.triggers.cron.zone import ZONE
 
 MOST_ENTRIES = 4096  # entries of one list of dates or windows
@@ -143,7 +143,7 @@ class Hours(Struct, frozen=True, kw_only=True):
     """Hours of the week, on the clock of a time zone."""
 
     weekly: Annotated[
-        tuple[Weekly, ...],
+        tuple[WeeklyHours, ...],
         Field(
             _entries(_entry(parse_hours, render_hours), MOST_HOURS),
             "Hours of weekdays, or of every day.",

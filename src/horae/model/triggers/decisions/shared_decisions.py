@@ -8,17 +8,17 @@ from horae.model.triggers.decisions.lost_times import can_lose_times, first_lost
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Trigger, previous_fire
 
-EVER: Instant = -(1 << 63)
+DISTANT_PAST: Instant = -(1 << 63)
 
 
 class _SharedDecision(Struct):
-    """The decision for a trigger that was decided through `so_far`; its first decided fire is `at`.
+    """The decision for a trigger that was decided through `decided_through`; its first decided fire is `at`.
 
     It also holds for a trigger that was decided through another instant, if there is no fire between that instant and
     `at`.
     """
 
-    so_far: Instant
+    decided_through: Instant
     at: Instant
     decision: Decision
     trigger: Trigger  # references that keep the objects alive, so that their ids stay unique
@@ -27,11 +27,15 @@ class _SharedDecision(Struct):
 
     def is_for(self, decided_through: Instant) -> bool:
         """Return whether the decision holds for a trigger with this `decided_through`."""
-        if decided_through == self.so_far:
+        if decided_through == self.decided_through:
             return True
         if self.since is UNSET:
             self.since = _since(self.trigger, self.rules, self.at)
-        return self.since is not None and self.since <= min(decided_through, self.so_far) and decided_through < self.at
+        return (
+            self.since is not None
+            and self.since <= min(decided_through, self.decided_through)
+            and decided_through < self.at
+        )
 
 
 class SharedDecisions:
@@ -64,5 +68,5 @@ def _since(trigger: Trigger, rules: Rules, at: Instant) -> Instant | None:
     """
     since = previous_fire(trigger, at)
     if not can_lose_times(trigger):
-        return EVER if since is None else since
+        return DISTANT_PAST if since is None else since
     return since if since is None or first_lost_time(trigger, rules, since, at + 1) is None else None

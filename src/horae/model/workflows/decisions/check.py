@@ -69,7 +69,7 @@ def _naming_step(name: str, place: str) -> Iterator[None]:
         error.fields["field"] = f"{place}.{error.fields.get('field', '')}".rstrip(".")
         error.fields.setdefault("step", name)
         error.detail = with_step_name(name, error.detail)
-        if "an expression knows" in error.detail:
+        if "expressions here can use" in error.detail:
             error.remedy = _NAMES
         raise
 

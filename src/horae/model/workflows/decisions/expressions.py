@@ -21,7 +21,7 @@ IN_LOOP = KNOWN | {"index"}
 OF_ERROR = KNOWN | {"error"}  # for handlers and undo steps
 OF_EVENT = KNOWN | {"event"}
 _QUOTED = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\''
-_SPOKEN = re.compile(
+_STEP_REFERENCE = re.compile(
     rf"(?:(?<![\w.])steps\s*(?:\.\s*(?P<name>[A-Za-z_]\w*)|\[\s*(?P<quoted>{_QUOTED})\s*\]|(?P<bare>)))|{PASSED}"
 )
 CONDITION = 'Write a condition, as "${steps.extract.result.rows > 0}".'
@@ -76,7 +76,7 @@ def expressions_in(value: Any, field: str, known: Names) -> Iterator[Expression]
 def steps_of(expression: Expression, field: str) -> set[str]:
     """Return the steps that an expression refers to. Raises BadInput for a use of `steps` that names no step."""
     named: set[str] = set()
-    for found in _SPOKEN.finditer(expression.source):
+    for found in _STEP_REFERENCE.finditer(expression.source):
         if found["name"]:
             named.add(found["name"])
         elif found["quoted"]:
