@@ -88,7 +88,7 @@ async def test_only_one_of_two_concurrent_edits_succeeds(calendars):
         ({"all": [{"hours": "MON 09:00-10:00"}, {"hours": "TUE 09:00-10:00"}]}, "never be open", "definition"),
         ({"calendar": "worc"}, 'Did you mean "work"', "definition"),
         ({"calendar": "it"}, "in a circle: it -> it", "definition"),
-        ({"hours": "09:00-17:00", "name": "other"}, "not that of the path", "name"),
+        ({"hours": "09:00-17:00", "name": "other"}, "not the name in the path", "name"),
         ({"definition": {"hours": "09:00-17:00"}, "hours": "09:00-17:00"}, "is given beside definition", "hours"),
         ([], "a list, not an object", "body"),
     ],

@@ -67,7 +67,7 @@ def read_calendar(name: str, body: Any) -> tuple[Times, str]:
     given = {field: value for field, value in given.items() if value is not None}
     if given.pop("name", name) != name:
         remedy = "Leave it out: a calendar cannot be renamed."
-        raise BadInput("The name in the body is not that in the path.", remedy, field="name")
+        raise BadInput("The name in the body is not the name in the path.", remedy, field="name")
     description = str(FIELDS["description"].kind.read(given.pop("description", ""), "description"))
     if "definition" not in given:
         return parse_times(given), description
