@@ -72,7 +72,7 @@ async def apply_jobs(node: ServerNode, registry: CombinedApps) -> None:
 
 @contextmanager
 def _with_server_remedy() -> Iterator[None]:
-    """Add advice to the remedy of an error, because commands in the remedy may need this server, which exits."""
+    """Add to the remedy of an error that commands need another server, since this server exits because of the error."""
     try:
         yield
     except HoraeError as error:

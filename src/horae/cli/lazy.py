@@ -72,7 +72,7 @@ class CommandEntry(NamedTuple):
     object: str = ""
 
     def load(self) -> click.Command:
-        """Import the command. Its variable has the command's name with underscores, unless the entry names another."""
+        """Import the command from the variable `object` of the module, by default its name with underscores."""
         name = self.object or self.name.replace("-", "_")
         command: click.Command = getattr(import_module(self.module), name)
         return command

@@ -25,7 +25,7 @@ def pairs(given: Iterable[str], flag: str) -> dict[str, str]:
 def params(given: Iterable[str], document: str | None = None) -> dict[str, Any] | None:
     """Merge `--param name=value` over `--params JSON`; return None when neither is given.
 
-    A value that parses as JSON is JSON, any other is a text.
+    A value that is valid JSON is parsed; any other value is a text.
     """
     named = {name: loosely(value) for name, value in pairs(given, "--param").items()}
     if document is None:

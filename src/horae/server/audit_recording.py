@@ -23,8 +23,8 @@ from horae.server.call import ApiCall
 from horae.server.reply import Response
 from horae.server.route import API, Route
 
-MOST_DETAIL = 16 * 1024  # bytes
-MOST_TARGET = 500  # characters
+MOST_DETAIL = 16 * 1024  # bytes of an entry's details
+MOST_TARGET = 500  # characters of an entry's target
 # Fields with values that may be personal or secret, and are not recorded.
 PERSONAL = ("params", "result", "payload", "data", "value", "code", "token", "password")
 NOT_RECORDED = "(not recorded)"

@@ -93,7 +93,7 @@ def _check_csrf(who: Principal, headers: Mapping[bytes, bytes]) -> None:
 
 
 def refuse_forms(headers: Mapping[bytes, bytes]) -> None:
-    """Refuse a request that a form of another site could send, where no CSRF token exists yet.
+    """Refuse a request that a form of another site could send. Routes use this where no CSRF token exists yet.
 
     Otherwise a user could be signed in to an attacker's account without noticing. A form cannot send JSON; and before a
     page of another site may send JSON, its browser asks the server (a CORS preflight), which refuses.

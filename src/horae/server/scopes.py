@@ -43,7 +43,7 @@ async def by_job(call: ApiCall, arguments: Arguments) -> None:
 
 
 async def by_job_filter(call: ApiCall, arguments: Arguments) -> None:
-    """Check `?job=`, or `?queue=` of a key for whole queues."""
+    """Check `?job=`; or `?queue=`, if the key is for whole queues."""
     query = arguments["query"]
     queue = getattr(query, "queue", None)
     if query.job is not None:
@@ -59,7 +59,7 @@ async def by_execution(call: ApiCall, arguments: Arguments) -> None:
 
 
 async def by_queue(call: ApiCall, arguments: Arguments) -> None:
-    """Check the queue in the path, for a key for whole queues."""
+    """Check the queue in the path; the key must be for whole queues."""
     parameters = call.scope["path_params"]
     name = parameters.get("name") or parameters["queue"]
     if call.who.jobs or name not in call.who.queues:

@@ -22,8 +22,8 @@ from horae.model.base.control_characters import visible
 async def explain(api: Api, what: str) -> None:
     """Show why an execution or a job does not run.
 
-    Blockers are listed in the order in which they are checked, each with its remedy. The estimated start follows. An id
-    is looked up among executions first, then among jobs.
+    The reasons are listed in the order in which they are checked, each with its remedy. The estimated start follows. An
+    id is looked up among executions first, then among jobs.
     """
     found = await _explained(api, what)
     if not api.out.is_for_people:

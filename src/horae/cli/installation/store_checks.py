@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from horae.store.checkup import Facts
     from horae.store.driver import Driver
 
-OLDEST_POSTGRES = 140_000
-OLD_SNAPSHOT = 3600  # seconds
+OLDEST_POSTGRES = 140_000  # `server_version_num` of PostgreSQL 14
+OLD_SNAPSHOT = 3600  # seconds; an older transaction gets a warning
 KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
 

@@ -40,8 +40,8 @@ def keys() -> None:
     "permissions",
     type=click.Choice(PERMISSIONS),
     multiple=True,
-    help="A permission in addition to the role: to define commands, read sealed values or manage the installation;"
-    " repeatable.",
+    help="A permission in addition to the role: to define commands, to read sealed values, or to manage the"
+    " installation with all its namespaces; repeatable.",
 )
 @click.option("--queue", "queues", multiple=True, metavar="QUEUE", help="Restrict the key to this queue; repeatable.")
 @click.option(

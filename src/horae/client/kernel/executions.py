@@ -196,7 +196,7 @@ class ExecutionsResource(Resource):
         since: datetime | str | None = None, until: datetime | str | None = None, limit: int | None = None,
         cursor: str | None = None,
     ) -> ResultPage[ExecutionInfo]:  # fmt: skip
-        """List executions, newest first, without large params and results, and without those of sensitive jobs.
+        """List executions, newest first. Large params and results are left out, and sensitive ones are hidden.
 
         `job`: Only entries of this job, by name or id. `queue`: Only entries of this queue. `parent`: Only
         executions that this execution submitted, or runs as steps. `status`: `pending` means waiting or queued.

@@ -110,7 +110,7 @@ class TriggersResource(Resource):
         return TriggerInfo.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "pause")))
 
     async def resume(self, ref: str, name: str) -> TriggerInfo:
-        """Resume a paused trigger; the ledger has the fires that it skipped."""
+        """Resume a paused trigger; the ledger has the fires that it skipped while it was paused."""
         return TriggerInfo.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "resume")))
 
 

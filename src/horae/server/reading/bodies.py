@@ -51,7 +51,7 @@ class RequestBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
 
 
 class Reason(RequestBody, frozen=True, kw_only=True):
-    """A reason."""
+    """The reason for an action."""
 
     reason: Annotated[str, Meta(max_length=1000, description="The reason, stored with the execution.")] = ""
 

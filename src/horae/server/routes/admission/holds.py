@@ -84,7 +84,7 @@ async def hold(call: ApiCall, body: HoldBody) -> Response:
     access=OPERATE, scope=by_queue, audit=CHANGES, status=200, refuses=(NotFound,),
 )  # fmt: skip
 async def release(call: ApiCall, query: ReleaseQuery) -> Response:
-    """End the holds of a queue at once. Windows and holds of all queues remain, and the answer names them."""
+    """End the holds of a queue at once. Windows, and holds that cover all queues, remain; the answer names them."""
     return ok(await call.node.admission.holds.release(call.namespace, call.path("name"), query.reason, call.caller))
 
 
@@ -98,7 +98,7 @@ async def hold_all(call: ApiCall, body: HoldBody) -> Response:
 
 @delete(f"{API}/holds", "holds.release", ReleasedView, access=OPERATE, scope=closed, audit=REQUEST, status=200)
 async def release_all(call: ApiCall, query: ReleaseQuery) -> Response:
-    """End the holds of all queues together; holds of single queues remain."""
+    """End the holds that cover all queues; holds of single queues remain."""
     return ok(await call.node.admission.holds.release(call.namespace, None, query.reason, call.caller))
 
 

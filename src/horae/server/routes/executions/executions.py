@@ -86,7 +86,7 @@ async def _submit_lot(call: ApiCall, body: SubmissionBody, job: str, items: Sequ
 
 @get(f"{API}/executions", "executions.list", Page[ExecutionView], access=VIEW, scope=by_job_filter, refuses=(NotFound,))
 async def list_executions(call: ApiCall, query: ExecutionList) -> Response:
-    """List executions, newest first, without large params and results, and without those of sensitive jobs."""
+    """List executions, newest first. Large params and results are left out, and sensitive ones are hidden."""
     page = await call.node.work.executions.list(
         call.namespace, status=query.status, job=query.job, queue=query.queue, parent=query.parent, tag=query.tag,
         worker=query.worker, since=query.since, until=query.until, limit=query.limit, cursor=query.cursor,

@@ -43,7 +43,7 @@ async def signal(call: ApiCall, body: NewSignal) -> Response:
     refuses=(NotFound, Conflict, TooLarge),
 )  # fmt: skip
 async def receive_callback(call: ApiCall) -> Response:
-    """Receive the call that a step waits for, with any JSON. The token is the credential. Only one call counts."""
+    """Receive the call for a waiting step, with any JSON. The token is the credential; only the first call counts."""
     if call.body:
         check_item(b'{"body":' + call.body + b"}", "body")
     return ok(await call.node.workflows.callbacks.receive(call.path("token"), Raw(call.body)), 202)

@@ -10,5 +10,5 @@ from horae.server.scopes import closed
 
 @get(f"{API}/store", "store.get", StoreView, access=OVERSEE, scope=closed)
 async def get_store(call: ApiCall) -> Response:
-    """Read the store's kind, revision, settings and sealed data, and the reason if nothing is archived."""
+    """Read the store's kind, revision, settings and sealed data, and the problem of the archive, if there is one."""
     return ok(await call.node.report())

@@ -116,5 +116,5 @@ async def pause(call: ApiCall) -> Response:
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def resume(call: ApiCall) -> Response:
-    """Resume a paused trigger; the ledger has the fires that it skipped."""
+    """Resume a paused trigger; the ledger has the fires that it skipped while it was paused."""
     return ok(await call.node.definitions.triggers.resume(call.namespace, call.path("ref"), call.path("name")))
