@@ -69,7 +69,8 @@ FIRST = Statement(
 def open_condition(lane: str, now: str, limited: str) -> str:
     """Return the SQL condition that claims may take from a lane: it has no hold, and no limit or `limited` is true.
 
-    All three are SQL expressions. `limited` is true if the claim has locked the limits of the lane and enforces them.
+    The parameters are SQL expressions. `limited` is true if the claim has locked the limits of the lane and enforces
+    them.
     """
     of_queue = f"SELECT 1 FROM lanes l JOIN limits m ON m.queue = l.queue WHERE l.id = {lane} FOR KEY SHARE OF m"
     of_namespace = (
@@ -164,9 +165,10 @@ def read_rooms(names: Collection[str], now: Instant) -> Script[Rooms]:
 
 
 def _restrict_sequences(queues: Mapping[int, str], bounds: Mapping[str, _Bound]) -> Script[None]:
-    """Let a claim take only the first slice of a queue that is a sequence: from this slice's lane, and no other.
+    """Restrict claims from queues that are sequences, whose executions run one at a time.
 
-    While a waiting item of the queue has begun, nothing may be taken.
+    A claim may take only from the lane that has the first slice of the queue. It may take nothing while an execution of
+    the queue has begun and waits, for example for a retry.
     """
     given = [(queue,) for queue in sorted(queues)]
     for (queue,) in (yield ForEach(BEGUN, (("id", "int"),), given)):

@@ -258,8 +258,8 @@ def free(
 ) -> Script[AdmittedItems]:
     """Free the keys of parcels whose items have left `queued` or `running` or have ended; admit waiting executions.
 
-    A parcel that still has such items keeps its keys. `known` has the keys of parcels as they are stored; these are not
-    read again, because the keys of a parcel never change.
+    A parcel that still has items on `queued` or `running` keeps its keys. `known` has the encoded keys of parcels that
+    the caller has read in this transaction already; they are not read again.
     """
     keys = {parcel: keys_of(known[parcel]) for parcel in parcels if parcel in known}
     keys |= yield from _keys_of([parcel for parcel in parcels if parcel not in known])
@@ -298,7 +298,7 @@ def enter(
     fresh: bool = False,
     all_keys: Mapping[UUID, EnvelopeKeys] | None = None,
 ) -> Script[Admission]:
-    """Decide which of these slices may be queued. If they are on a shelf, the caller takes them off.
+    """Decide which of these slices may be queued. If they are on a shelf, the caller takes them off it.
 
     `fresh` means that they were submitted just now; then slices that wait are admitted first. In this case `all_keys`
     has the keys of all submitted parcels, in the order of submission. They include parcels that are not in `entries`,

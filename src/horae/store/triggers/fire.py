@@ -177,7 +177,7 @@ def _waits(decided: Iterable[DecidedTimer], executions: Iterable[UUID]) -> Itera
 
 
 def _may_have_waited(decided: Iterable[DecidedTimer], now: Instant) -> list[UUID]:
-    """Return timers that may have waited for room in a quota: they are decided two seconds or more after a fire."""
+    """Return timers that may have waited for room in a quota, because their first fire is two seconds old or older."""
     return [d.due.timer.id for d in decided if d.decision.ledger and d.decision.ledger[0].first <= now - SOON]
 
 

@@ -89,7 +89,7 @@ class WorkflowBatch:
         return {flow: _gathered(ended) for flow, ended in ended_steps.items() if flow in self.runs}
 
     def _learn(self, ended: Mapping[UUID, set[str]], plans: Mapping[UUID, Plan]) -> Script[None]:
-        """Read workflows with their ended steps and the steps that follow these, and also the terms of the latter."""
+        """Read workflows with their ended steps, the steps that follow these, and the terms of the following steps."""
         wanted = []
         asked: set[str] = set()  # ids of jobs; the terms of each are read with one step only
         for flow, steps in ended.items():
@@ -265,7 +265,10 @@ def _is_single(child: flow_locks.ChildParcel | None, plans: Mapping[str, Plan]) 
 
 
 def _fan_of(extras: bytes | None, plan: Plan) -> str | None:
-    """Return the foreach step to which all items of a parcel belong; None if they have extras of their own."""
+    """Return the foreach step to which all items of a parcel belong.
+
+    Return None if it is another kind of step, or if each item has its own extra, so that the items must be examined.
+    """
     if extras is None or extras.startswith(b"["):
         return None
     step = extras_of(extras, 0, 1)[0].step or ""
@@ -275,7 +278,7 @@ def _fan_of(extras: bytes | None, plan: Plan) -> str | None:
 def _ended(
     f: FinishedSlice, extras: bytes | None, plan: Plan, large: Mapping[tuple[UUID, int], bytes]
 ) -> Iterator[StepEnd]:
-    """Yield the ends of steps or foreach items that a finished slice of children means."""
+    """Yield the ends of steps, or of items of a foreach, that follow from the end of a slice of children."""
     s = f.slice
     fan = _fan_of(extras, plan)
     if fan is not None:

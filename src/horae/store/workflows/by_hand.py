@@ -34,7 +34,8 @@ class ManualResult(Struct, frozen=True):
     - `unknown`, `ended`: the execution is not a workflow that has begun, or it has ended.
     - `several`: more than one step waits for an approval, and none was named.
     - `final`, `idle`: the step has ended, or waits for no approval.
-    - `early`: the step has no row yet, because its turn has not come. `nothing`: the graph has no such step.
+    - `early`: the step has no row yet, because the steps before it have not ended.
+    - `nothing`: the graph has no such step.
     - `forbidden`: the user's role may not answer.
     """
 

@@ -69,8 +69,8 @@ CancelVerdict = Literal["cancelled", "asked", "moving"]
 def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Consequences) -> Script[CancelVerdict]:
     """Cancel a workflow under way.
 
-    Return `cancelled` when it has ended now, `asked` when it ends later because steps must be stopped first, and
-    `moving` when it had ended already or has no row.
+    Return `cancelled` when it has ended now, `asked` when it ends later, because steps must be stopped, undone or run
+    first, and `moving` when it had ended already or has no row.
     """
     if execution not in (yield from flow_locks.lock([execution])):
         return "moving"

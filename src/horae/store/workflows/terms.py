@@ -1,10 +1,10 @@
-"""Terms of a step: the data that its start needs, which are the job that it runs, the policy of the queue and whether
-the lane is open.
+"""Terms of a step: the data that its start needs. They are the job that it runs, the policy of the queue, and whether
+the lane is open, which means that neither a hold nor a limit keeps executions from starting.
 
 They are read by the same statement as the rows that a workflow's next decision needs, so that the start of the next
 step needs no further statement. Terms that are missing are read separately. A lane that was read as open stays open
-until the commit, as in a claim, because the statement locks rows: a transaction that adds a hold or a limit waits for
-it.
+until the commit, as in a claim, because the statement locks the tables of holds and limits: a transaction that adds a
+hold or a limit waits for it.
 """
 
 from collections.abc import Collection

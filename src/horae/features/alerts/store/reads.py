@@ -351,7 +351,7 @@ def oldest_queued(lanes: Sequence[int]) -> Script[dict[tuple[int, str], Instant]
 
 
 def nearing_deadlines(since: Instant, until: Instant, now: Instant) -> Script[list[DueParcel]]:
-    """Return the unfinished parcels with a deadline after `since` and not after `until`, the earliest first."""
+    """Return the unfinished parcels with a deadline from `since` to `until`, the earliest deadline first."""
     found: list[DueParcel] = []
     after = (since, FIRST)
     for _ in range(MOST_PAGES):
