@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_LINE = 16 * 1024
 TAIL = 256 * 1024  # bytes of last lines that are kept if a log exceeds its limit
 MAX_BACKLOG = 64 * 1024 * 1024  # bytes of a session's log lines that wait for a server; above it, new lines are lost
-UNTOLD = 1000  # lines of one attempt that the loop has not taken yet; from this number on, writing threads wait
+MAX_UNFLUSHED = 1000  # lines of one attempt that the loop has not taken yet; from this number on, writing threads wait
 PAUSE = 0.05  # seconds between checks of a waiting thread whether its session has ended
 
 
@@ -60,10 +60,10 @@ class AttemptLog:
         self._writing = RLock()  # a finaliser may log in the same thread while a line is being written
         self._lines: deque[Line] = deque()
         self._posted = self._ended = False
-        self._open: dict[LogStream, Line] = {}  # unfinished lines, by stream
-        self._shows = False  # whether an unfinished line has changed
+        self._unfinished: dict[LogStream, Line] = {}  # unfinished lines, by stream
+        self._unfinished_changed = False  # whether an unfinished line has changed
         self._tail: deque[Block] = deque()
-        self._tail_bytes = self._left_lines = self._left_bytes = 0
+        self._tail_bytes = self._dropped_lines = self._dropped_bytes = 0
 
     @property
     def is_full(self) -> bool:
@@ -76,7 +76,7 @@ class AttemptLog:
 
     def write(self, stream: LogStream, text: str) -> None:
         """Add a text, divided into lines at its line breaks and after every `MAX_LINE` characters."""
-        if not self._takes():
+        if not self._accepts():
             return
         if not text.isascii() or "\0" in text:
             text = clean(text)
@@ -95,7 +95,7 @@ class AttemptLog:
 
     def write_raw(self, stream: LogStream, lines: list[bytes]) -> None:
         """Add lines to a full log. They are not decoded yet, because most of them will be dropped."""
-        if self._takes():
+        if self._accepts():
             text = b"\n".join(lines)
             with self._writing:
                 self._hold(Block(self._now(), stream, text, len(lines), len(text) + LINE * len(lines)))
@@ -106,13 +106,13 @@ class AttemptLog:
         Call it on the loop's thread.
         """
         if text is None:
-            self._open.pop(stream, None)
+            self._unfinished.pop(stream, None)
         elif not self._ended and not self._session.ended:
-            self._open[stream] = (self._now(), stream, clean(text))
-            self._shows = True
+            self._unfinished[stream] = (self._now(), stream, clean(text))
+            self._unfinished_changed = True
             self._post()
 
-    def _takes(self) -> bool:
+    def _accepts(self) -> bool:
         """Return whether text can be accepted. While the queue is full, threads other than the loop's wait for room."""
         session, logs = self._session, self._logs
         if not logs.room.is_set() and logs.may_wait:
@@ -140,7 +140,7 @@ class AttemptLog:
 
     def _put(self, at: Instant, stream: LogStream, line: str) -> None:
         self._lines.append((at, stream, line))
-        if len(self._lines) >= UNTOLD:
+        if len(self._lines) >= MAX_UNFLUSHED:
             self._logs.room.clear()
         self._post()
 
@@ -156,19 +156,19 @@ class AttemptLog:
         while self._tail_bytes > self._tail_limit and len(self._tail) > 1:
             gone = self._tail.popleft()
             self._tail_bytes -= gone.size
-            self._left_lines += gone.lines
-            self._left_bytes += gone.size - LINE * gone.lines
+            self._dropped_lines += gone.lines
+            self._dropped_bytes += gone.size - LINE * gone.lines
 
     def _flush(self) -> None:
         self._posted = False
         lines = [self._lines.popleft() for _ in range(len(self._lines))]
-        self._tell(lines)
-        if self._open and (lines or self._shows) and not self._ended and not self.is_full:
-            self._session.show(self._item, self._seq, list(self._open.values()))
-        self._shows = False
+        self._send(lines)
+        if self._unfinished and (lines or self._unfinished_changed) and not self._ended and not self.is_full:
+            self._session.show(self._item, self._seq, list(self._unfinished.values()))
+        self._unfinished_changed = False
         self._logs.make_room()
 
-    def _tell(self, lines: list[Line]) -> None:
+    def _send(self, lines: list[Line]) -> None:
         self._session.log(self._item, self._seq, lines)
         self._seq += len(lines)
 
@@ -178,17 +178,17 @@ class AttemptLog:
             self._ended = True
         self._flush()
         if self._lost:
-            self._tell([(self._now(), "log", self._lost_note())])
-        if self._left_lines:
-            message = f"{self._left_lines} lines ({self._left_bytes} bytes) were left out here"
+            self._send([(self._now(), "log", self._lost_note())])
+        if self._dropped_lines:
+            message = f"{self._dropped_lines} lines ({self._dropped_bytes} bytes) were left out here"
             message = f"WARNING {message}: an attempt may write {self._limit} bytes"
-            self._tell([(self._tail[0].at, "log", message)])
-            self._session.leave_out(self._item, self._left_lines, self._left_bytes)
+            self._send([(self._tail[0].at, "log", message)])
+            self._session.leave_out(self._item, self._dropped_lines, self._dropped_bytes)
         for block in self._tail:
             text = block.text if isinstance(block.text, str) else clean(block.text.decode(errors="replace"))
             for line in text.split("\n"):
                 cut = [line[at : at + MAX_LINE].removesuffix("\r") for at in range(0, max(1, len(line)), MAX_LINE)]
-                self._tell([(block.at, block.stream, part) for part in cut])
+                self._send([(block.at, block.stream, part) for part in cut])
         self._tail.clear()
 
     def _lost_note(self) -> str:

@@ -24,7 +24,7 @@ def attempt_reporter(tracing: AttemptTracer | None, *, verbose: bool) -> OnEnded
     if tracing is None and not verbose:
         return None
 
-    def tell(session: "WorkerSession", backlog: JobBacklog, endings: Sequence[EndedItem]) -> None:
+    def report(session: "WorkerSession", backlog: JobBacklog, endings: Sequence[EndedItem]) -> None:
         job = backlog.spec.name if backlog.spec is not None else ""
         if tracing is not None:
             tracing.ended(session, job, endings)
@@ -32,7 +32,7 @@ def attempt_reporter(tracing: AttemptTracer | None, *, verbose: bool) -> OnEnded
             for ending in endings:
                 log.debug("attempt ended", job=job, **_about(ending))
 
-    return tell
+    return report
 
 
 def _about(ending: EndedItem) -> dict[str, Any]:

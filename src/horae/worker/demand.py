@@ -11,31 +11,31 @@ from horae.worker.stock import Stock
 FETCH_PAUSE = 0.5  # seconds without a request for an idle slot after which fetching ahead pauses
 
 
-def free_slots(stock: Stock, asked: Sequence[Exchange]) -> int:
+def free_slots(stock: Stock, unanswered: Sequence[Exchange]) -> int:
     """Count the slots to request work for.
 
     These are the idle slots, without those that ready items need and those that an unanswered exchange reports as free.
     """
     ready = sum(_slots_for(stock, backlog) for backlog in stock.backlogs.values())
-    return max(0, stock.slots - stock.busy - ready - sum(exchange.free for exchange in asked))
+    return max(0, stock.slots - stock.busy - ready - sum(exchange.free for exchange in unanswered))
 
 
-def free_room(stock: Stock, asked: Sequence[Exchange]) -> dict[str, int]:
+def free_room(stock: Stock, unanswered: Sequence[Exchange]) -> dict[str, int]:
     """Return the free amount of each other resource, such as memory, computed in the same way as `free_slots`."""
     room = stock.room
     for backlog in stock.backlogs.values():
         if backlog.cost and backlog.ready:
             room = backlog.cost.left_of(room, len(backlog.ready))
-    return {name: max(0, room[name] - sum(exchange.room.get(name, 0) for exchange in asked)) for name in room}
+    return {name: max(0, room[name] - sum(exchange.room.get(name, 0) for exchange in unanswered)) for name in room}
 
 
-def fetch_ahead(stock: Stock, asked: Sequence[Exchange]) -> dict[UUID, int]:
+def fetch_ahead(stock: Stock, unanswered: Sequence[Exchange]) -> dict[UUID, int]:
     """Return the number of items of each short job to request in advance, by job.
 
     Together with the items that are held or requested already, they give the slots that short jobs can use about 100 ms
     of work. A job that lacks less than an eighth of this is left out.
     """
-    held = _held(stock, asked)
+    held = _held(stock, unanswered)
     short = sum(len(backlog.chunks) for backlog in stock.backlogs.values() if _is_short(stock, backlog))
     slots = max(0, stock.slots - stock.busy + short)
     room = MAX_AHEAD
@@ -49,13 +49,13 @@ def fetch_ahead(stock: Stock, asked: Sequence[Exchange]) -> dict[UUID, int]:
     return wishes
 
 
-def _held(stock: Stock, asked: Sequence[Exchange]) -> dict[UUID, int]:
+def _held(stock: Stock, unanswered: Sequence[Exchange]) -> dict[UUID, int]:
     """Count the unstarted items that are held or requested, for each short job."""
     held: dict[UUID, int] = {}
     for backlog in stock.backlogs.values():
         if _is_short(stock, backlog):
             held[backlog.job] = held.get(backlog.job, 0) + len(backlog)
-    for exchange in asked:
+    for exchange in unanswered:
         for job, count in exchange.prefetch.items():
             if job in held:
                 held[job] += count

@@ -49,18 +49,29 @@ _NO_EXTRA = Extra()
 class HeldSlice:
     """A granted slice, held until the server has answered the exchange with the last of its outcomes."""
 
-    __slots__ = ("_extras", "acted", "backlog", "given", "grant", "held_at", "open", "order", "secrets", "traced")
+    __slots__ = (
+        "_extras",
+        "applied_requests",
+        "backlog",
+        "grant",
+        "held_at",
+        "order",
+        "received",
+        "secrets",
+        "traced",
+        "unconfirmed",
+    )
 
     def __init__(self, grant: Grant, backlog: "JobBacklog", number: int = 0, held_at: float = 0.0) -> None:
         self.grant = grant
         self.held_at = held_at  # by the monotonic clock
         self.backlog = backlog
         self.order = number << 16  # sorts slices by arrival; `order + index` sorts items
-        self.open = grant.hi - grant.lo  # items without an outcome in an answered exchange
-        self.acted: set[tuple[int, str]] = set()  # the server's requests (item, kind) that were applied
+        self.unconfirmed = grant.hi - grant.lo  # items without an outcome in an answered exchange
+        self.applied_requests: set[tuple[int, str]] = set()  # the server's requests (item, kind) that were applied
         self._extras: list[Extra] | None = None
         self.traced = b'"trace":' in bytes(grant.extras)  # whether an item may belong to a trace
-        self.given: ReceivedSecrets | None = None  # the secrets of the job that the server sent
+        self.received: ReceivedSecrets | None = None  # the secrets of the job that the server sent
         self.secrets: HeldSecrets | None = None  # all secrets of the job, once its first chunk has started
 
     def provide(self, providers: SecretProviders) -> None:
@@ -70,8 +81,8 @@ class HeldSlice:
         """
         if self.grant.problem:
             raise ParamsUnavailable(f"the server could not provide the params: {self.grant.problem}")
-        if self.secrets is None and self.given is not None:
-            values = providers.hold(self.backlog.references, self.given)
+        if self.secrets is None and self.received is not None:
+            values = providers.hold(self.backlog.references, self.received)
             self.backlog.secrets = self.secrets = reuse_secrets(values, self.backlog.secrets)
 
     def item(self, index: int) -> Raw:

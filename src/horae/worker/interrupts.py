@@ -47,16 +47,16 @@ def apply_request(request: Request, stock: Stock, outbox: Outbox) -> Interrupt |
     """
     held_slice = stock.slice_of(request.parcel, request.item, request.attempt)
     mark = (request.item, request.kind)
-    if held_slice is None or mark in held_slice.acted:
+    if held_slice is None or mark in held_slice.applied_requests:
         return None
     if stock.withdraw((held_slice, request.item)):
-        held_slice.acted.add(mark)
+        held_slice.applied_requests.add(mark)
         outbox.end([(held_slice, request.item, None, None, _UNSTARTED[request.kind])])
         return None
     kind = _BEGUN.get(request.kind)
     for chunk in held_slice.backlog.chunks:
         begun = chunk.running()
         if begun is not None and begun[0] is held_slice and begun[1] == request.item:
-            held_slice.acted.add(mark)
+            held_slice.applied_requests.add(mark)
             return None if kind is None else Interrupt(chunk, begun, kind)
     return None

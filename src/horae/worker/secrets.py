@@ -69,7 +69,7 @@ class HeldSecrets:
         self.redactor = Redactor(values.values())
         self.plan: Any = None  # the job's plan with these secrets filled in
 
-    def text(self, text: str) -> str:
+    def mask_text(self, text: str) -> str:
         """Mask secret values in a text that may have been shortened, including values that are partly cut off."""
         parts = _LEFT_OUT.split(text)
         if len(parts) == 1:
@@ -79,13 +79,13 @@ class HeldSecrets:
             part if i % 2 else self.redactor.cut(part, at_start=i > 0, at_end=i < last) for i, part in enumerate(parts)
         )
 
-    def cut(self, data: bytes) -> bytes:
+    def mask_start(self, data: bytes) -> bytes:
         """Mask secret values in the start of a longer byte string, including a value that is cut off at its end."""
         stream = self.redactor.stream()
         shown = stream.feed(data)
         return shown if not stream.held else shown + MASK.encode()
 
-    def outcome(self, outcome: Any) -> Any:
+    def mask_outcome(self, outcome: Any) -> Any:
         """Mask secret values in a result or an outcome; return the same object if there is nothing to mask."""
         if isinstance(outcome, bytes):
             return self.redactor.json(outcome)
@@ -99,13 +99,13 @@ class HeldSecrets:
         covered = structs.replace(
             error,
             type=self.redactor.text(error.type),
-            message=self.text(error.message),
-            traceback=self.text(error.traceback),
+            message=self.mask_text(error.message),
+            traceback=self.mask_text(error.traceback),
             names=tuple(map(self.redactor.text, error.names)),
         )
         return error if covered == error else covered
 
-    def ask(self, ask: ExecutionRequest) -> tuple[ExecutionRequest, str]:
+    def mask_request(self, ask: ExecutionRequest) -> tuple[ExecutionRequest, str]:
         """Mask secret values in a request. Return the new request, and a description of its masked part, or "".
 
         Raises BadInput if masking would change the meaning of the request.

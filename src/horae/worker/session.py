@@ -385,5 +385,5 @@ def _covered(ending: EndedItem) -> EndedItem:
     return (
         ending
         if held_slice.secrets is None
-        else (held_slice, index, started, ended, held_slice.secrets.outcome(outcome))
+        else (held_slice, index, started, ended, held_slice.secrets.mask_outcome(outcome))
     )

@@ -55,7 +55,7 @@ class Stock:
         self._count += 1
         held_slice = HeldSlice(grant, backlog, self._count, self._clock.monotonic())
         if backlog.references:
-            held_slice.given = received_secrets(answer, backlog.references)
+            held_slice.received = received_secrets(answer, backlog.references)
         if backlog.start_within is not None:
             self._pressed[backlog] = None
         held_slices.append(held_slice)
@@ -74,8 +74,8 @@ class Stock:
         held_slice = self.slice_of(parcel, lo, attempt)
         if held_slice is None:
             return
-        held_slice.open -= hi - lo
-        if held_slice.open <= 0:
+        held_slice.unconfirmed -= hi - lo
+        if held_slice.unconfirmed <= 0:
             held_slices = self._slices[parcel, attempt]
             held_slices.remove(held_slice)
             if not held_slices:

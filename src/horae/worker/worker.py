@@ -268,7 +268,7 @@ class WorkerRuntime:
         try:
             self._runners[plan.kind].launch(session, chunk, plan)
         except Exception as error:
-            hide = chunk.backlog.secrets.text if chunk.backlog.secrets is not None else str
+            hide = chunk.backlog.secrets.mask_text if chunk.backlog.secrets is not None else str
             log.error("cannot begin a chunk", job=plan.spec.name, traceback=hide(format_traceback(error, whole=True)))
             fate = failed("CannotStart", f"the worker could not start the execution: {error}", kind="platform")
             while begun := chunk.begin(self.env.clock.monotonic()):

@@ -38,7 +38,7 @@ from horae.worker.processes.scripts import FunctionCall, PendingOperation, Scrip
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NO_SECRETS: Mapping[str, str] = {}
 # Options of a submission besides its params, by their names in Python.
-_HOW = {row.keyword: row.kind for row in SUBMISSION.rows if row.field.called and row.field.sdk}
+_SUBMISSION_OPTIONS = {row.keyword: row.kind for row in SUBMISSION.rows if row.field.called and row.field.sdk}
 
 
 class AttemptFacts(Struct, frozen=True, kw_only=True):
@@ -333,7 +333,7 @@ class Context:
         self._calls += 1
         call = how.pop("call", None) or str(self._calls)
         name = getattr(job, "name", job)
-        if unknown := how.keys() - _HOW:
+        if unknown := how.keys() - _SUBMISSION_OPTIONS:
             wrong = ", ".join(sorted(unknown))
             raise TypeError(f'give the params as one mapping, submit("{name}", {{...}}), and not as {wrong}=...')
         facts = self._facts
@@ -372,7 +372,7 @@ def _submission(
     interval: tuple[Instant, Instant] | None,
     trace: TraceHeaders,
 ) -> Submit:
-    options = {name: _spelled(_HOW[name], value) for name, value in how.items() if value is not None}
+    options = {name: _spelled(_SUBMISSION_OPTIONS[name], value) for name, value in how.items() if value is not None}
     sent = Raw(msgspec.json.encode(params))
     return Submit(job=job, params=sent, interval=interval, trace=trace.parent, trace_state=trace.state, **options)
 

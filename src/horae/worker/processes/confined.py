@@ -24,7 +24,7 @@ DEFAULTED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signa
 
 
 class FamilyWatch:
-    """Limits of a family of processes. `over` returns an exceeded limit with the measured amount.
+    """Limits of a family of processes. `exceeded_limit` returns an exceeded limit with the measured amount.
 
     `pace` is the number of seconds until the next check, and `every` the largest pace.
     """
@@ -34,7 +34,7 @@ class FamilyWatch:
         self.pace = FIRST
         self._last = (0, 0)
 
-    def over(self, family: "list[Process]") -> tuple[str, float] | None:
+    def exceeded_limit(self, family: "list[Process]") -> tuple[str, float] | None:
         count, threads = len(family), sum(one.threads for one in family)
         if self.processes and count > self.processes:
             return "processes", count

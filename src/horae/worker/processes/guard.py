@@ -245,8 +245,8 @@ class Guard:
         del self.children[child.id]
         self.watched.pop(child.id, None)
         frame: dict[str, object] = {"exit": child.id, "status": os.waitstatus_to_exitcode(status)}
-        if child.hit is not None:
-            frame |= {"limit": child.hit[0], "seen": child.hit[1]}
+        if child.exceeded is not None:
+            frame |= {"limit": child.exceeded[0], "seen": child.exceeded[1]}
         self.send(frame)
 
     # Limits
@@ -264,11 +264,11 @@ class Guard:
             adopted = self.descendants.adopted() if adopted is None else adopted
             family = family_of([child.pid, *(one.pid for one in adopted if self.descendants.is_of(one, child))])
             child.family = {one.pid for one in family}
-            hit = child.watch.over(family)
-            if hit is not None:
-                child.hit = child.hit or hit
+            exceeded = child.watch.exceeded_limit(family)
+            if exceeded is not None:
+                child.exceeded = child.exceeded or exceeded
                 self.kill(child.id)
-            pace = TICK if child.hit else child.watch.pace
+            pace = TICK if child.exceeded else child.watch.pace
             heapq.heappush(self.looks, (now() + pace, child.id))
 
     def finish(self) -> None:

@@ -51,7 +51,7 @@ class GuardedChild:
         self.is_dead = False  # exited but not reaped, so that its pid still identifies its group
         self.watch: confined.FamilyWatch | None = None
         self.family: set[int] = set()  # pids of itself and its descendants at the last check of its limits
-        self.hit: tuple[str, float] | None = None  # the exceeded limit
+        self.exceeded: tuple[str, float] | None = None  # the exceeded limit
 
 
 def pidfd_of(pid: int) -> int:

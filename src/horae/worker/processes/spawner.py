@@ -46,7 +46,7 @@ class ChildProcess:
         self._id = child_id
         self.pid = pid
         self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self.hit: tuple[str, float] | None = None  # the exceeded limit for which it was killed, and the measured amount
+        self.exceeded: tuple[str, float] | None = None  # the limit for which it was killed, and the amount
 
     def terminate(self) -> None:
         """Ask its process group to end; call `kill` after some time."""
@@ -207,7 +207,7 @@ class Spawner:
         if "exit" in frame:
             child = self._children.pop(frame["exit"], None)
             if child is not None and "limit" in frame:
-                child.hit = (frame["limit"], frame["seen"])
+                child.exceeded = (frame["limit"], frame["seen"])
             if child is not None and not child.exited.done():
                 child.exited.set_result(frame["status"])
             return

@@ -162,12 +162,12 @@ class ChunkRun:
     def hide(self, begun: StartedItem, text: str) -> str:
         """Mask the secrets of an item in a text."""
         secrets = begun[0].secrets
-        return text if secrets is None else secrets.text(text)
+        return text if secrets is None else secrets.mask_text(text)
 
     def mask_outcome(self, begun: StartedItem, fate: ItemOutcome) -> ItemOutcome:
         """Mask the secrets of an item in its outcome."""
         secrets = begun[0].secrets
-        covered: ItemOutcome = fate if secrets is None else secrets.outcome(fate)
+        covered: ItemOutcome = fate if secrets is None else secrets.mask_outcome(fate)
         return covered
 
     def deadline(self, begun: StartedItem) -> Instant | None:
@@ -231,15 +231,15 @@ class LocalPort:
             self._run.host.post(self._flush)
 
     def log(self, stream: LogStream, text: str) -> None:
-        self._journal.write(stream, text if self._secrets is None else self._secrets.text(text))
+        self._journal.write(stream, text if self._secrets is None else self._secrets.mask_text(text))
 
     def hide(self, text: str) -> str:
-        return text if self._secrets is None else self._secrets.text(text)
+        return text if self._secrets is None else self._secrets.mask_text(text)
 
     def ask(self, ask: ExecutionRequest) -> "Future[Any]":
         if self._secrets is not None:
             try:
-                ask, covered = self._secrets.ask(ask)
+                ask, covered = self._secrets.mask_request(ask)
             except BadInput as error:
                 return failed_answer(error)
             if covered:

@@ -117,7 +117,7 @@ class CommandRunner(TaskRunner):
         if isinstance(running, RunningCommand):
             running.stop(kind)
 
-    async def one(self, run: ChunkRun, begun: StartedItem) -> bytes | ItemOutcome:
+    async def run_item(self, run: ChunkRun, begun: StartedItem) -> bytes | ItemOutcome:
         context = run.context_of(begun)
         folder = self.host.spawner.folder / f"{context.execution_id}-{context.attempt}"
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -208,8 +208,8 @@ class CommandRunner(TaskRunner):
         following = self.host.after(READ_EVERY, self._follow, file, child)
         try:
             status = await asyncio.shield(child.exited)
-            if child.hit is not None:
-                return status, bounds.failure_of(*child.hit, exit_code=128 + signal.SIGKILL)
+            if child.exceeded is not None:
+                return status, bounds.failure_of(*child.exceeded, exit_code=128 + signal.SIGKILL)
             return status, bounds.failure_of(
                 "output", exit_code=128 + signal.SIGKILL
             ) if running.wrote_too_much else None

@@ -44,7 +44,7 @@ class HttpRunner(TaskRunner):
         super().__init__(host)
         self._made: Outbound | None = None
 
-    async def one(self, run: ChunkRun, begun: StartedItem) -> bytes | ItemOutcome:
+    async def run_item(self, run: ChunkRun, begun: StartedItem) -> bytes | ItemOutcome:
         context = run.context_of(begun)
         try:
             with shared_budget():
@@ -120,7 +120,7 @@ def response_outcome(
     Secrets are masked before the body is cut: half a secret would not be recognised.
     """
     if secrets is not None and not response.is_whole:
-        response = replace(response, body=secrets.cut(response.body))
+        response = replace(response, body=secrets.mask_start(response.body))
     if is_expected(response.status, task.expect):
         return response_result(
             response.status, response.headers.get("content-type", ""), response.body, response.is_whole

@@ -118,8 +118,8 @@ class FunctionProcess:
 
     def limit_failure(self, status: int | None) -> ItemOutcome | None:
         """Return the failure of a process that was ended for exceeding a limit, if it was."""
-        if self._process is not None and self._process.hit is not None:
-            return self.bounds.failure_of(*self._process.hit)
+        if self._process is not None and self._process.exceeded is not None:
+            return self.bounds.failure_of(*self._process.exceeded)
         limit = "output" if self._wrote_too_much else self.bounds.limit_of(status or 0)
         return self.bounds.failure_of(limit) if limit else None
 
@@ -166,7 +166,7 @@ class ProcessRunner(TaskRunner):
             kid.stop(kind, run.plan.spec.grace / SECOND)
 
     async def ready(self, run: ChunkRun) -> bool:
-        """Reserve a child before the time of an item starts to count. If none can be started, `one` fails the item."""
+        """Reserve a child before the time of an item starts to count. If none starts, `run_item` fails the item."""
         kid = self._reserved.get(run)
         if (kid is None or not kid.is_alive) and run.chunk.left:
             spare = self._take() if run.plan.limits == NO_LIMITS else None
@@ -192,7 +192,7 @@ class ProcessRunner(TaskRunner):
             raise
         return kid
 
-    async def one(self, run: ChunkRun, begun: StartedItem) -> bytes | ItemOutcome:
+    async def run_item(self, run: ChunkRun, begun: StartedItem) -> bytes | ItemOutcome:
         kid = self._reserved.get(run)
         if kid is None:
             message = "no child process could be started; the worker's error output says why"

@@ -52,7 +52,7 @@ class TaskRunner(BaseRunner):
     def done(self, run: ChunkRun) -> None:
         """Release the resources that `ready` has reserved."""
 
-    async def one(self, run: ChunkRun, begun: StartedItem) -> bytes | ItemOutcome:
+    async def run_item(self, run: ChunkRun, begun: StartedItem) -> bytes | ItemOutcome:
         """Run one item to its end. An exception that escapes is this worker's fault, not the job's."""
         plan = run.plan
         try:
@@ -81,7 +81,7 @@ class TaskRunner(BaseRunner):
         try:
             while begun := (chunk.begin(monotonic()) if self.is_always_ready or await self.ready(run) else None):
                 try:
-                    outcome = await self.one(run, begun)
+                    outcome = await self.run_item(run, begun)
                 except BaseException as error:
                     outcome = self._broken(run, begun, error)
                 if outcome.__class__ is ItemOutcome and is_large(outcome) and run.plan.spec.sensitive:
