@@ -352,7 +352,7 @@ async def test_a_full_archive_storage_is_retried_with_backoff_and_reported(
     assert "No space left on device" in problem
     assert at == since
     assert not list((tmp_path / "artifacts").rglob("*.gz"))  # a partial file would fill the disk
-    assert await node.store.read(lambda: artifacts.litter(node.env.now(), 10)) == []
+    assert await node.store.read(lambda: artifacts.locations_to_delete(node.env.now(), 10)) == []
 
     clock.advance(int(archiving.WALK) * SECOND)
     await round_of(node)
@@ -372,7 +372,7 @@ async def test_a_concurrently_deleted_file_loses_nothing(node: ServerNode, clock
         await write(location, pieces)
         # The sweeper removes unreferenced files like this after a while.
         await node.part(ArchivePart).reader._place.remove(location)
-        await node.store.write(lambda: artifacts.cleared([location]))
+        await node.store.write(lambda: artifacts.forget_deleted_locations([location]))
 
     with monkeypatch.context() as patched:
         patched.setattr(node.part(ArchivePart).archiver._place, "write", slowly, raising=False)
@@ -407,7 +407,7 @@ async def test_executions_erased_during_archiving_do_not_return(
         await round_of(node)
     assert [(one.erased, one.live) for one in receipts] == [(1, [])]
     assert files(tmp_path) == []  # it is not referenced: it is deleted at once
-    assert await node.store.read(lambda: artifacts.litter(node.env.now(), 10)) == []
+    assert await node.store.read(lambda: artifacts.locations_to_delete(node.env.now(), 10)) == []
 
     await round_of(node)
     assert await archived(node) == old[::-1]

@@ -59,7 +59,7 @@ async def _(world: World) -> Scene:
     _, naming = await put(world, parcels)
     erasing = [
         Move("erase", lambda: erasure.erase(parcels[0][0], 0)),
-        Move("spoil", lambda: archives.spoil(NAMESPACE)),
+        Move("spoil", lambda: archives.exclude_announced(NAMESPACE)),
         Move("look", lambda: archives.before(NAMESPACE, LAST, 10)),
     ]
 

@@ -244,12 +244,12 @@ async def leave_behind(worker: Any, slice: Any) -> None:
     )  # fmt: skip
     await store.write(lambda: artifacts.record_location("x/1", now))
     for _ in range(2):
-        await store.write(lambda: artifacts.keep(worker.session, *place, file, now))
+        await store.write(lambda: artifacts.store_artifact(worker.session, *place, file, now))
     await store.read(lambda: artifacts.artifacts_of(*place, "", 10))
     await store.read(lambda: artifacts.artifact_of(*place, "a"))
-    await store.write(lambda: artifacts.forget(artifacts.START, 10, now))
-    await store.read(lambda: artifacts.litter(now, 10))
-    await store.write(lambda: artifacts.cleared(["x/1"]))
+    await store.write(lambda: artifacts.delete_orphaned_page(artifacts.START, 10, now))
+    await store.read(lambda: artifacts.locations_to_delete(now, 10))
+    await store.write(lambda: artifacts.forget_deleted_locations(["x/1"]))
 
 
 async def look(world: World, job: Any, worker: Any) -> None:

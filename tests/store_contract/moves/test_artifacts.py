@@ -17,7 +17,7 @@ async def announce(world: World, *locations: str) -> None:
 
 
 async def litter(world: World) -> list[str]:
-    return sorted(await world.store.read(lambda: artifacts.litter(world.now(), 100)))
+    return sorted(await world.store.read(lambda: artifacts.locations_to_delete(world.now(), 100)))
 
 
 async def test_content_becomes_an_artifact_only_for_the_holder_of_the_execution(world: World):
@@ -27,7 +27,7 @@ async def test_content_becomes_an_artifact_only_for_the_holder_of_the_execution(
     await announce(world, "x/1", "x/2", "x/3")
 
     async def keep(by, artifact):
-        return await world.store.write(lambda: artifacts.keep(by.session, parcel, 0, artifact, world.now()))
+        return await world.store.write(lambda: artifacts.store_artifact(by.session, parcel, 0, artifact, world.now()))
 
     assert await keep(thief, file("a", "x/1")) is None
     assert await keep(w, file("a", "x/1", attempt=2)) is None
@@ -49,12 +49,12 @@ async def test_the_first_content_of_a_reused_name_becomes_litter(world: World):
     await announce(world, "x/1", "x/2")
     for location in ("x/1", "x/2"):
         await world.store.write(
-            lambda at=location: artifacts.keep(w.session, parcel, 0, file("a", at), world.now())
+            lambda at=location: artifacts.store_artifact(w.session, parcel, 0, file("a", at), world.now())
         )  # fmt: skip
 
     assert (await world.store.read(lambda: artifacts.artifact_of(parcel, 0, "a"))).location == "x/2"
     assert await litter(world) == ["x/1"]
-    await world.store.write(lambda: artifacts.cleared(["x/1"]))
+    await world.store.write(lambda: artifacts.forget_deleted_locations(["x/1"]))
     assert await litter(world) == []
 
 
@@ -64,7 +64,7 @@ async def test_an_execution_has_a_bounded_number_of_artifacts(world: World, monk
     w = await world.worker()
     await w.claim(1)
     kept = [
-        await world.store.write(lambda n=name: artifacts.keep(w.session, parcel, 0, file(n, n), world.now()))
+        await world.store.write(lambda n=name: artifacts.store_artifact(w.session, parcel, 0, file(n, n), world.now()))
         for name in ("a", "a", "b")
     ]
 
@@ -78,7 +78,7 @@ async def test_artifacts_of_a_deleted_execution_become_litter(world: World):
     for parcel, name in ((gone, "a"), (gone, "b"), (known, "a")):
         at = f"{name}/{parcel}"
         await world.store.write(
-            lambda p=parcel, n=name, at=at: artifacts.keep(w.session, p, 0, file(n, at), world.now())
+            lambda p=parcel, n=name, at=at: artifacts.store_artifact(w.session, p, 0, file(n, at), world.now())
         )
     for shelf in ("running", "parcels"):
         column = "id" if shelf == "parcels" else "parcel"
@@ -86,7 +86,10 @@ async def test_artifacts_of_a_deleted_execution_become_litter(world: World):
 
     at, rounds = artifacts.START, 0
     while not rounds or at != artifacts.START:
-        at, rounds = await world.store.write(lambda at=at: artifacts.forget(at, 2, world.now())), rounds + 1
+        at, rounds = (
+            await world.store.write(lambda at=at: artifacts.delete_orphaned_page(at, 2, world.now())),
+            rounds + 1,
+        )
 
     assert rounds == 2
     assert await litter(world) == [f"a/{gone}", f"b/{gone}"]

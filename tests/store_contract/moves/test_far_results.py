@@ -32,7 +32,7 @@ async def brings(world: World, worker, slice, content: bytes) -> bytes:
         sha256=hashlib.sha256(content).hexdigest(), location=str(world.env.new_id()), at=world.now(),
     )  # fmt: skip
     for item in range(slice.lo, slice.hi):
-        keep = partial(artifacts.keep, worker.session, slice.parcel, item, file, world.now(), copy)
+        keep = partial(artifacts.store_artifact, worker.session, slice.parcel, item, file, world.now(), copy)
         assert await world.store.write(keep)
     return msgspec.json.encode({"$artifact": {"name": RESULT, "url": "/u", "size": file.size, "sha256": file.sha256}})
 

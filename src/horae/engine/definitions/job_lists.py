@@ -200,7 +200,7 @@ class JobLists:
             for stored in rows:
                 if len(found) == limit or room < 0:
                     return found, after
-                if wanted.fits(stored.job.spec):
+                if wanted.matches_exactly(stored.job.spec):
                     found.append(stored)
                     room -= len(msgspec.json.encode(stored.job.spec))
                 after = (stored.job.name, stored.job.id)

@@ -37,7 +37,7 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     owner: UUID | None = None  # only jobs that this workflow owns for its steps
     owned: bool = False  # include jobs that workflows own
 
-    def fits(self, spec: Spec) -> bool:
+    def matches_exactly(self, spec: Spec) -> bool:
         """Check `search` and `tag` exactly, because LIKE ignores case on SQLite."""
         if self.search and search_pattern(self.search) not in spec.words:
             return False
@@ -50,7 +50,7 @@ class JobFilter(Struct, frozen=True, kw_only=True):
 def page(namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limit: int) -> Script[list[StoredJob]]:
     """Return up to `limit` jobs in the order of their names, from the name and id `after` on.
 
-    The caller checks each with `wanted.fits`.
+    The caller checks each with `wanted.matches_exactly`.
     """
     values: dict[str, tuple[object, ...]] = {"deleted" if wanted.state is None else f"is {wanted.state}": ()}
     if wanted.owner is not None:

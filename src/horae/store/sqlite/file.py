@@ -89,7 +89,7 @@ class FileDriver(OwnDriver):
 
     def tell_owner(self, owner: str) -> None:
         """Write the owner's name into the lock file, where other processes read it."""
-        self._ownership.tell(owner)
+        self._ownership.set_description(owner)
 
     async def ping(self) -> None:
         await self.read(seed.ping)

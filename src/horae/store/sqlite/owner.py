@@ -37,9 +37,9 @@ class Ownership:
                 "Use that server over HTTP (HORAE_URL), stop it, or choose another file.",
                 url=found[0] if (found := _URL.search(first)) else "",
             ) from None
-        self.tell(owner)
+        self.set_description(owner)
 
-    def tell(self, owner: str) -> None:
+    def set_description(self, owner: str) -> None:
         """Replace the text about the owner in the lock file, for example when its address is known."""
         self._write(f"process {self._pid} {owner}".strip())
 

@@ -14,7 +14,7 @@ from horae.store.script import Script, Statement
 
 OF_JOBS = "job IN (SELECT id FROM jobs WHERE namespace = $1)"
 # Erases rows of a namespace that are older than an instant, up to a number; returns the number of erased rows.
-Batch = Callable[[int, Instant, int], Script[int]]
+EraseBatch = Callable[[int, Instant, int], Script[int]]
 
 
 class PendingWork(NamedTuple):
@@ -34,7 +34,9 @@ class Holdings(NamedTuple):
     ends: tuple[Statement, ...] = ()  # run when the namespace is deleted, with its id and the current instant
     drops: tuple[Statement, ...] = ()  # run when the namespace is deleted; built by the function `drops`
     records: tuple[Statement, ...] = ()  # erase personal data older than an instant; built by the function `records`
-    counted: Mapping[str, Batch] = {}  # like `records`, but counted separately in the report, under the table's name
+    counted: Mapping[
+        str, EraseBatch
+    ] = {}  # like `records`, but counted separately in the report, under the table's name
     # erase definitions and their rows at the end of an erasure, before the kernel's rows; built by the function `rows`
     rows: tuple[Statement, ...] = ()
     kept: Mapping[str, str] = {}  # tables that stay, or that other code deletes; the value is the reason

@@ -66,4 +66,4 @@ async def discard(store: Store, place: FileStorage, location: str) -> None:
     except Exception as left:  # the sweep of litter removes it later
         log.warning("a file that nothing names cannot be removed", location=location, error=str(left))
     else:
-        await store.write(lambda: artifacts.cleared([location]))
+        await store.write(lambda: artifacts.forget_deleted_locations([location]))

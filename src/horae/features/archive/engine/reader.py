@@ -131,31 +131,31 @@ class ArchiveReader:
         return Busy(f"The archive at {self._place.url} cannot be read.", "See the server's log.")
 
     async def erase(
-        self, namespace: int, meant: Predicate, unread: set[str], *, since: Instant = 0
+        self, namespace: int, is_selected: Predicate, unread: set[str], *, since: Instant = 0
     ) -> set[UUID]:  # fmt: skip
-        """Erase the data of executions that `meant` selects, by rewriting their files; return the erased executions.
+        """Erase the data of the executions that `is_selected` accepts, by rewriting their files; return their ids.
 
         Files that are being written at this time are not added to the archive, because they may have data that was
         already erased in the store. Files with only executions submitted before `since` are not searched. Unreadable
         files stay unchanged, and their locations are added to `unread`.
         """
-        await self._store.write(lambda: archives.spoil(namespace))
+        await self._store.write(lambda: archives.exclude_announced(namespace))
         erased, at, query = set[UUID](), LAST, ArchiveQuery(since=max(0, since - SECOND))
         while True:
             files = await self._store.read(lambda: archives.before(namespace, at, FILES + 1, query))  # noqa: B023
             for archive in files[:FILES]:
-                erased |= await self._erase_from(archive, meant, unread)
+                erased |= await self._erase_from(archive, is_selected, unread)
             if len(files) <= FILES:
                 return erased
             at = files[FILES].id
 
-    async def _erase_from(self, archive: Archive, meant: Predicate, unread: set[str]) -> set[UUID]:
+    async def _erase_from(self, archive: Archive, is_selected: Predicate, unread: set[str]) -> set[UUID]:
         """Erase the selected executions in one file, even if a concurrent erasure replaces the file meanwhile."""
         while True:
             problem, erased = None, set[UUID]()
             try:
                 async for view, _ in self._views(archive):
-                    if view.params != _ERASED and meant(view):
+                    if view.params != _ERASED and is_selected(view):
                         erased.add(view.execution_id)
             except UNREADABLE as error:
                 problem = error

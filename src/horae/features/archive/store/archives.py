@@ -117,7 +117,7 @@ def announce(namespace: int, location: str, now: Instant) -> Script[None]:
     yield Insert("litter", _COMING, [(location, now, namespace)])
 
 
-def spoil(namespace: int) -> Script[None]:
+def exclude_announced(namespace: int) -> Script[None]:
     """Make sure that files announced before an erasure never get a row, because they may contain the erased data.
 
     Call this after the erasure, in a transaction of its own. Files announced later have no erased data. If the row of a

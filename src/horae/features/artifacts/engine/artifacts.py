@@ -66,7 +66,7 @@ class Artifacts:
 
     async def _keep(self, upload: ArtifactUpload, artifact: Artifact, copy: bytes | None) -> None:
         kept = await self._store.write(
-            lambda: artifacts.keep(upload.session, upload.parcel, upload.item, artifact, artifact.at, copy)
+            lambda: artifacts.store_artifact(upload.session, upload.parcel, upload.item, artifact, artifact.at, copy)
         )
         if kept is None:
             raise not_held()

@@ -11,7 +11,7 @@ from horae.features.artifacts.store import artifacts
 from horae.store.contract import Store
 from horae.store.executions.reads import housekeeping
 
-LOOK = 60.0  # seconds between two rounds over all artifacts
+ROUND_EVERY = 60.0  # seconds between two rounds over all artifacts
 PACE = 1.0  # seconds between two batches of a round
 TERM = 300 * SECOND  # the duration of the lease by which only one server does this
 BATCH = 200  # artifacts or contents
@@ -33,15 +33,15 @@ class ArtifactSweeper:
         """Check a batch of artifacts and delete a batch of contents, if this server has the duty."""
         now = self._env.now()
         if not await self._store.write(lambda: housekeeping.take_duty("artifacts", self._node, now, now + TERM)):
-            return LOOK
-        self._at = await self._store.write(lambda: artifacts.forget(self._at, BATCH, now))
-        found = await self._store.read(lambda: artifacts.litter(now - LONGEST_UPLOAD, BATCH))
+            return ROUND_EVERY
+        self._at = await self._store.write(lambda: artifacts.delete_orphaned_page(self._at, BATCH, now))
+        found = await self._store.read(lambda: artifacts.locations_to_delete(now - LONGEST_UPLOAD, BATCH))
         removed = [location for location in found if await self._remove(location)]
         if removed:
-            await self._store.write(lambda: artifacts.cleared(removed))
+            await self._store.write(lambda: artifacts.forget_deleted_locations(removed))
         if len(removed) == BATCH:
             return 0.0
-        return LOOK if self._at == artifacts.START else PACE
+        return ROUND_EVERY if self._at == artifacts.START else PACE
 
     async def _remove(self, location: str) -> bool:
         try:

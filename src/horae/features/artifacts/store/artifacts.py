@@ -21,8 +21,10 @@ _COLUMNS = "a.name, a.attempt, a.size, a.type, a.sha256, a.location, a.at"
 COUNT = Statement(
     "count_artifacts", "SELECT count(*) FROM artifacts WHERE parcel = $1 AND item = $2 AND name <> $3"
 )  # fmt: skip
-OLD = Statement("artifact_location", "SELECT location FROM artifacts WHERE parcel = $1 AND item = $2 AND name = $3")
-KEEP = Statement(
+LOCATION = Statement(
+    "artifact_location", "SELECT location FROM artifacts WHERE parcel = $1 AND item = $2 AND name = $3"
+)
+PUT = Statement(
     "keep_artifact",
     "INSERT INTO artifacts (parcel, item, name, attempt, size, type, sha256, location, at)"
     " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (parcel, item, name) DO UPDATE SET"
@@ -33,16 +35,16 @@ LIST = Statement(
     "artifacts_of",
     f"SELECT {_COLUMNS} FROM artifacts a WHERE a.parcel = $1 AND a.item = $2 AND a.name > $3 ORDER BY a.name LIMIT $4",
 )
-ONE = Statement(
+BY_NAME = Statement(
     "artifact_of", f"SELECT {_COLUMNS} FROM artifacts a WHERE a.parcel = $1 AND a.item = $2 AND a.name = $3"
 )
 FLAGS = Statement("flags_of_item", "SELECT flags FROM running WHERE parcel = $1 AND lo <= $2 AND hi > $2")
-NO_COPY = Statement("no_copy", "DELETE FROM blobs WHERE parcel = $1 AND item = $2")
-NOT_LITTER = Statement("not_litter", "DELETE FROM litter WHERE location = $1")
+DELETE_COPY = Statement("no_copy", "DELETE FROM blobs WHERE parcel = $1 AND item = $2")
+UNMARK_LITTER = Statement("not_litter", "DELETE FROM litter WHERE location = $1")
 LITTER = Statement("litter", "SELECT location FROM litter WHERE at <= $1 ORDER BY at LIMIT $2")
 CLEARED = Statement("cleared", "DELETE FROM litter USING given WHERE litter.location = given.location")
 # A page of artifacts in the order of their parcels, and for each whether its parcel still exists.
-SOME = Statement(
+PAGE = Statement(
     "some_artifacts",
     "SELECT a.parcel, a.item, a.name, a.location, EXISTS (SELECT 1 FROM parcels p WHERE p.id = a.parcel)"
     " FROM artifacts a WHERE (a.parcel, a.item, a.name) > ($1, $2, $3) ORDER BY a.parcel, a.item, a.name LIMIT $4",
@@ -67,7 +69,7 @@ def record_location(location: str, now: Instant) -> Script[None]:
     yield Insert("litter", _LITTER, [(location, now)])
 
 
-def keep(
+def store_artifact(
     session: UUID, parcel: UUID, item: int, artifact: Artifact, now: Instant, content: bytes | None = None
 ) -> Script[bool | None]:
     """Store an artifact. An earlier one with the same name is replaced, and the location of its content becomes litter.
@@ -82,10 +84,10 @@ def keep(
     rows = yield Fetch(COUNT, (parcel, item, artifact.name))
     if rows[0][0] >= MOST_ARTIFACTS:
         return False
-    old = yield Fetch(OLD, (parcel, item, artifact.name))
+    old = yield Fetch(LOCATION, (parcel, item, artifact.name))
     a = artifact
-    yield Fetch(KEEP, (parcel, item, a.name, a.attempt, a.size, a.type, a.sha256, a.location, a.at))
-    yield Fetch(NOT_LITTER, (artifact.location,))
+    yield Fetch(PUT, (parcel, item, a.name, a.attempt, a.size, a.type, a.sha256, a.location, a.at))
+    yield Fetch(UNMARK_LITTER, (artifact.location,))
     if a.name == RESULT:
         yield from _copy(parcel, item, content)
     if old:
@@ -99,7 +101,7 @@ def _copy(parcel: UUID, item: int, content: bytes | None) -> Script[None]:
     if not rows or not rows[0][0] & CHILD:
         return
     if content is None:
-        yield Fetch(NO_COPY, (parcel, item))
+        yield Fetch(DELETE_COPY, (parcel, item))
         return
     yield shelves.put_blobs([(parcel, item, content)])
 
@@ -111,7 +113,7 @@ def artifacts_of(parcel: UUID, item: int, after: str, limit: int) -> Script[list
 
 def artifact_of(parcel: UUID, item: int, name: str) -> Script[Artifact | None]:
     """Return the artifact with a name, or None."""
-    rows = yield Fetch(ONE, (parcel, item, name))
+    rows = yield Fetch(BY_NAME, (parcel, item, name))
     return _artifact(rows[0]) if rows else None
 
 
@@ -121,22 +123,22 @@ def _artifact(row: Row) -> Artifact:
     )  # fmt: skip
 
 
-def litter(before: Instant, limit: int) -> Script[list[str]]:
+def locations_to_delete(before: Instant, limit: int) -> Script[list[str]]:
     """Return up to `limit` locations of contents to delete that were recorded before an instant."""
     return [row[0] for row in (yield Fetch(LITTER, (before, limit)))]
 
 
-def cleared(locations: Sequence[str]) -> Script[None]:
+def forget_deleted_locations(locations: Sequence[str]) -> Script[None]:
     """Delete the records of locations whose contents were deleted."""
     yield ForEach(CLEARED, _LITTER[:1], [(location,) for location in locations])
 
 
-def forget(after: Place, limit: int, now: Instant) -> Script[Place]:
+def delete_orphaned_page(after: Place, limit: int, now: Instant) -> Script[Place]:
     """Check a page of artifacts, and delete those of deleted executions; their locations become litter.
 
     Return the place from which the next call continues; after the last page this is `START` again.
     """
-    rows = yield Fetch(SOME, (*after, limit))
+    rows = yield Fetch(PAGE, (*after, limit))
     gone = [row for row in rows if not row[4]]
     if gone:
         yield ForEach(FORGET, _NAMED, [(row[0], row[1], row[2]) for row in gone])

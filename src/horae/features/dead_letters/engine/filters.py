@@ -15,7 +15,7 @@ from horae.store.contract import Store
 from horae.store.executions.leaving import dead_letters as moves
 from horae.store.executions.reads.execution_lists import END, FIRST, ExecutionFilter, Place
 
-MARKS = {"open": "", "retried": moves.RETRIED, "discarded": moves.DISCARDED, "all": None}
+MARK_OF_STATE = {"open": "", "retried": moves.RETRIED, "discarded": moves.DISCARDED, "all": None}
 
 
 class LetterFilterFields(TypedDict, total=False):
@@ -51,9 +51,9 @@ async def read_filter(env: Env, store: Store, namespace: int, which: LetterFilte
 
 def filter_of(letters: LetterFilter, state: str = "open") -> ExecutionFilter:
     """Return a filter that matches the executions of dead letters; `state` is open, retried, discarded or all."""
-    if state not in MARKS:
+    if state not in MARK_OF_STATE:
         detail = f"{state[:40]!r} is not a state of dead letters."
-        raise BadInput(detail, f"Choose one of: {', '.join(MARKS)}.", field="state")
+        raise BadInput(detail, f"Choose one of: {', '.join(MARK_OF_STATE)}.", field="state")
     return ExecutionFilter(
         states=frozenset({FAILED}),
         job=letters.job,
@@ -62,7 +62,7 @@ def filter_of(letters: LetterFilter, state: str = "open") -> ExecutionFilter:
         reason=letters.reason,
         text=letters.text,
         low=FIRST if letters.since is None else first_id_at(letters.since),
-        mark=MARKS[state],
+        mark=MARK_OF_STATE[state],
         without_steps=True,
     )
 

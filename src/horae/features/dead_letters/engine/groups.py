@@ -61,14 +61,14 @@ async def show(
     found = await store.read(lambda: reads.by_ids([key for key in ids if key is not None]))
     begin = min((at for group in groups for at, _ in group.ends), default=until) if since is None else since
     items = [
-        _told(group, found[key], begin, until)
+        _group_view(group, found[key], begin, until)
         for group, key in zip(groups, ids, strict=True)
         if key in found  # a missing one was retried, discarded or deleted meanwhile
     ]
     return DeadLetterGroups(items=items, from_=format_instant(begin), to=format_instant(until), complete=True)
 
 
-def _told(group: FailureGroup, newest: reads.FoundExecution, since: Instant, until: Instant) -> DeadLetterGroup:
+def _group_view(group: FailureGroup, newest: reads.FoundExecution, since: Instant, until: Instant) -> DeadLetterGroup:
     e = newest.execution
     return DeadLetterGroup(
         job_id=e.job,

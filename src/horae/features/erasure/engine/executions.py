@@ -52,7 +52,7 @@ class Erasures:
         )
         erased, live, unread = set[UUID](), list[UUID](), list[UUID]()
         for one in found:
-            is_selected = self._is_meant(one, selection)
+            is_selected = self._is_selected(one, selection)
             if is_selected is None:
                 unread.append(one.execution.id)
             elif is_selected:
@@ -63,7 +63,7 @@ class Erasures:
         if following is None:
             in_files = partial(self._is_archived, selection, unread)
             archived = await self._archive.erase(namespace, in_files, files)
-        below, left = await self._below(namespace, erased, archived, files)
+        below, left = await self._erase_submitted(namespace, erased, archived, files)
         gone = erased | archived | below
         # Executions that moved to the archive meanwhile were not erased in the store, but in the archive.
         live = [one for one in (*live, *left) if one not in gone]
@@ -73,7 +73,7 @@ class Erasures:
             next_cursor=None if following is None else make_cursor(following),
         )  # fmt: skip
 
-    def _is_meant(self, found: FoundExecution, selection: ErasureSelection) -> bool | None:
+    def _is_selected(self, found: FoundExecution, selection: ErasureSelection) -> bool | None:
         """Return whether an execution is selected, or None if its params must be known but cannot be decrypted."""
         execution = found.execution
         if not selection.matches_key(execution.extra):
@@ -85,7 +85,7 @@ class Erasures:
         except HoraeError:
             return None
 
-    async def _below(
+    async def _erase_submitted(
         self, namespace: int, here: set[UUID], archived: set[UUID], files: set[str]
     ) -> tuple[set[UUID], list[UUID]]:
         """Erase the executions that erased ones submitted, in the store and in the archive, and those below them.

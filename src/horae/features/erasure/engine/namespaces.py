@@ -30,7 +30,7 @@ from horae.model.tenancy.principal import Principal
 from horae.store.contract import Store
 from horae.store.expiry.expiry import START
 from horae.store.script import Script
-from horae.store.tenancy.holdings import Batch, all_holdings
+from horae.store.tenancy.holdings import EraseBatch, all_holdings
 
 PART_SECONDS = 10.0  # the most seconds of one part
 BATCH = 500  # rows of a table in one transaction
@@ -180,7 +180,7 @@ class _Part:
         return not more
 
 
-def _erased(batch: Batch, namespace: int, before: Instant) -> Script[tuple[int, bool]]:
+def _erased(batch: EraseBatch, namespace: int, before: Instant) -> Script[tuple[int, bool]]:
     gone = yield from batch(namespace, before, BATCH)
     return gone, gone == BATCH
 

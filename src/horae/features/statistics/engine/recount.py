@@ -11,11 +11,13 @@ from horae.features.statistics.store import recounting
 from horae.features.statistics.store.recounting import MINUTE, LostServer
 from horae.store.contract import Store
 
-LOOK = 10.0  # seconds between two checks for killed servers
-SILENT = 20 * SECOND  # a server that was not seen for longer counts as killed
-BEFORE = 5 * MINUTE  # how far back, from the instant at which it was last seen, a killed server's counts may be missing
-AFTER = 30 * SECOND  # how long a killed server may have run after it was last seen
-SETTLED = 30 * SECOND  # how long after the end of a minute all other servers have written their counts of this minute
+CHECK_EVERY = 10.0  # seconds between two checks for killed servers
+SILENCE_LIMIT = 20 * SECOND  # a server that was not seen for longer counts as killed
+# How far back, from the instant at which it was last seen, a killed server's counts may be missing.
+UNWRITTEN_SPAN = 5 * MINUTE
+LIFE_AFTER_SEEN = 30 * SECOND  # how long a killed server may have run after it was last seen
+# How long after the end of a minute all other servers have written their counts of this minute.
+FLUSH_SPAN = 30 * SECOND
 log = structlog.get_logger("horae.engine")
 
 
@@ -42,15 +44,15 @@ class Recounter:
     async def step(self) -> Wait:
         """Recount for each killed server whose last minutes all other servers have counted."""
         now = self._env.now()
-        gone = await self._store.read(lambda: recounting.lost_servers(self._node, now - SILENT))
+        gone = await self._store.read(lambda: recounting.lost_servers(self._node, now - SILENCE_LIMIT))
         for lost in gone:
-            until = _minute_after(lost.last_seen + AFTER)
-            if now >= until + SETTLED:
+            until = _minute_after(lost.last_seen + LIFE_AFTER_SEEN)
+            if now >= until + FLUSH_SPAN:
                 await self._recount(lost, until)
-        return LOOK
+        return CHECK_EVERY
 
     async def _recount(self, lost: LostServer, until: Instant) -> None:
-        since = _minute_after(lost.last_seen - BEFORE) - MINUTE
+        since = _minute_after(lost.last_seen - UNWRITTEN_SPAN) - MINUTE
         writer = self._env.new_id()
         found = await self._store.read(lambda: recounting.ended_within(since, until))
         jobs = await self._store.write(lambda: recounting.settle(lost, found, since, until, writer))

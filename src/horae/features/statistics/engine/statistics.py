@@ -128,7 +128,7 @@ class Statistics:
             else:
                 self._minutes[key] = happened
         self._widen(counts)
-        await self._own()
+        await self._add_unowned()
         taken, self._namespaces = self._namespaces, {}
         for (namespace, minute), tally in taken.items():
             self._namespace_spans.add(namespace, minute * MINUTE, tally)
@@ -170,7 +170,7 @@ class Statistics:
             else:
                 self._unowned.append((job, minute, happened))
 
-    async def _own(self) -> None:
+    async def _add_unowned(self) -> None:
         """Read the missing namespaces of jobs, and add the counts of these jobs to the namespaces.
 
         They are missing for cancelled executions.

@@ -21,23 +21,26 @@ class Passwords:
         async with self._slots:
             return await asyncio.to_thread(self._hasher.hash, password)
 
-    async def matches(self, kept: str | None, password: str) -> bool:
+    async def matches(self, stored_hash: str | None, password: str) -> bool:
         """Return whether a password matches a hash.
 
         Without a hash, return False after the same time, so that the time does not reveal whether a user exists.
         """
         async with self._slots:
-            return await asyncio.to_thread(self._verify, kept or self._dummy_hash, password) and kept is not None
+            return (
+                await asyncio.to_thread(self._verify, stored_hash or self._dummy_hash, password)
+                and stored_hash is not None
+            )
 
-    def is_old(self, kept: str) -> bool:
+    def is_old(self, stored_hash: str) -> bool:
         """Return whether a hash was computed with other parameters than the current ones."""
-        return self._hasher.check_needs_rehash(kept)
+        return self._hasher.check_needs_rehash(stored_hash)
 
-    def _verify(self, kept: str, password: str) -> bool:
+    def _verify(self, stored_hash: str, password: str) -> bool:
         from argon2.exceptions import InvalidHashError, VerificationError
 
         try:
-            return self._hasher.verify(kept, password)
+            return self._hasher.verify(stored_hash, password)
         except (VerificationError, InvalidHashError):
             return False
 

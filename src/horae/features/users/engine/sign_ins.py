@@ -35,7 +35,7 @@ class BrowserSession(Struct, frozen=True):
 
     who: Principal
     ends_at: Instant  # the end of the session
-    until: float  # the end of this cache entry (monotonic)
+    cached_until: float  # the end of this cache entry (monotonic)
 
 
 class SignIns:
@@ -105,11 +105,15 @@ class SignIns:
         return await self._store.read(lambda: user_rows.is_signed_in_from(name, network, now))
 
     async def open(
-        self, name: str, members: tuple[Member, ...], said: tuple[Member, ...] | None, network: str | None = None
+        self,
+        name: str,
+        members: tuple[Member, ...],
+        provider_members: tuple[Member, ...] | None,
+        network: str | None = None,
     ) -> BrowserSignIn:
         """Open a session for an authenticated user.
 
-        `said` has the memberships that an identity provider determined, and is None for a user with a password.
+        `provider_members` has the memberships that an identity provider determined; None for a user with a password.
         """
         home = home_of(members)
         if home is None:
@@ -120,14 +124,16 @@ class SignIns:
         cookie, csrf = new_cookie()
         text, now = PERSONAL + cookie, self._env.now()
         until = now + self._life
-        await self._store.write(lambda: user_rows.sign_in(digest_of(text), name, csrf, until, now, said, network))
+        await self._store.write(
+            lambda: user_rows.sign_in(digest_of(text), name, csrf, until, now, provider_members, network)
+        )
         return BrowserSignIn(text, until, principal_of(name, home, csrf))
 
     async def check(self, text: str) -> Principal | None:
         """Return the principal of a cookie, or None if there is no open session for it."""
         digest = digest_of(text)
         known = self._known.get(digest)
-        if known is None or known.until <= self._env.clock.monotonic():
+        if known is None or known.cached_until <= self._env.clock.monotonic():
             known = await self._load(digest)
         return known.who if known is not None and self._env.now() < known.ends_at else None
 

@@ -182,16 +182,16 @@ def sign_in(
     csrf: str,
     until: Instant,
     now: Instant,
-    said: tuple[Member, ...] | None,
+    provider_members: tuple[Member, ...] | None,
     network: str | None = None,
 ) -> Script[None]:
     """Add a session, and delete expired sessions.
 
-    `said` has the memberships that an identity provider determined, and is None for a user with a password.
+    `provider_members` has the memberships that an identity provider determined, and is None for a user with a password.
     """
     yield Fetch(OLD, (now,))
     yield Fetch(SEEN, (name, now))
-    members = None if said is None else msgspec.json.encode(said).decode()
+    members = None if provider_members is None else msgspec.json.encode(provider_members).decode()
     yield Fetch(ADD_SIGN_IN, (digest, name, csrf, now, until, members, network))
 
 
