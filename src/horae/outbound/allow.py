@@ -11,7 +11,7 @@ from horae.outbound.addresses import METADATA, PRIVATE, Address, Network, reason
 
 SETTING = "outbound_allow"
 _NAME = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?")
-_HOW = 'Name addresses ("10.1.2.3"), networks ("10.0.0.0/8"), hosts ("db.internal", "*.internal") or "private".'
+_HOW = 'Write addresses ("10.1.2.3"), networks ("10.0.0.0/8"), hosts ("db.internal", "*.internal") or "private".'
 
 
 class AllowedAddresses(Struct, frozen=True):
@@ -24,7 +24,7 @@ class AllowedAddresses(Struct, frozen=True):
 
     @classmethod
     def read(cls, entries: Iterable[str], setting: str = SETTING) -> "AllowedAddresses":
-        """Parse the setting. Raises BadInput."""
+        """Parse the entries of the setting `setting`. Raises BadInput."""
         networks, hosts, suffixes, private = [], set(), [], False
         for entry in entries:
             network = _network(entry)

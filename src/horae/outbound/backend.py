@@ -17,7 +17,7 @@ from horae.outbound.threads import RESOLVER_THREADS, run_in
 
 
 class Refused(Exception):
-    """The address may not be called; nothing was sent to it."""
+    """An error for an address that may not be called; nothing was sent to it."""
 
 
 class CheckedBackend(httpcore2.AsyncNetworkBackend):

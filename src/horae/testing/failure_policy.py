@@ -67,7 +67,7 @@ class ExecutionRules:
         return decision
 
     def after_crash(self) -> NoRetry | None:
-        """Decide what follows a crash; None means another attempt."""
+        """Decide what follows a crash: return None for another attempt, or the reason why there is none."""
         self._losses += 1
         loss = Loss(tries=self._retry.budgets.lost)
         return after_loss(self._losses, self._losses, self._delivery == AT_MOST_ONCE, loss)

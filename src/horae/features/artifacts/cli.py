@@ -40,7 +40,7 @@ async def artifacts(api: Api, execution: str, name: str | None, to: str | None, 
             ("ATTEMPT", "attempt"),
             ("MADE", lambda one: api.out.age(one.get("createdAt"))),
         ]
-        api.out.list(page.raw, shown, "It stored no files.")
+        api.out.list(page.raw, shown, "This execution stored no files.")
         return
     pieces = api.client.executions.read_artifact(execution, name)
     if to == "-":

@@ -10,7 +10,7 @@ from horae.features.dead_letters.engine.replays import Replayer, Replays
 
 
 class DeadLettersPart(ServerPart):
-    """The part that lists dead letters, and retries them."""
+    """The part that lists, retries, replays and discards dead letters."""
 
     def __init__(self, node: ServerNode) -> None:
         self.dead_letters = DeadLetters(node.env, node.store, node.submitter.submit_all, node.work.executions)

@@ -63,8 +63,9 @@ COLUMNS: list[Column] = [
     ("SIGNED IN", Age("signedInAt")),
 ]
 request(
-    users, "users.list", lists(COLUMNS, "There are no users yet: horae users create"), examples=("horae users list",)
-)
+    users, "users.list", lists(COLUMNS, "There are no users. Create one with: horae users create NAME --role ROLE"),
+    examples=("horae users list",),
+)  # fmt: skip
 
 
 request(users, "users.get", one, name="show", examples=("horae users show ada",))

@@ -15,7 +15,8 @@ CONDITIONS = {
     "deleted": "j.state <> 'deleted'",
     "plain": "j.owner IS NULL",
     "owner": "j.owner = ?",
-    "is active": "j.state = 'active' AND j.state <> 'deleted'",  # redundant, so that SQLite uses the index of names
+    # The second condition is redundant, but makes SQLite use the index of names.
+    "is active": "j.state = 'active' AND j.state <> 'deleted'",
     "is paused": "j.state = 'paused'",
     "is deleted": "j.state = 'deleted'",
     "prefix": "substr(j.name, 1, length(?)) = ?",

@@ -101,7 +101,7 @@ def add(job_id: UUID, namespace: int, spec: Spec, queue: int, lane: int, now: In
 
 
 def put_version(job: UUID, version: int, spec: Spec, queue: int, lane: int, now: Instant) -> Script[None]:
-    """Write a version of a job. It does not become the current version, whose number is in the job's row."""
+    """Write a version of a job. This does not change the number of the current version, which is in the job's row."""
     yield Fetch(ADD_VERSION, (job, version, msgspec.json.encode(spec).decode(), queue, lane, now))
 
 

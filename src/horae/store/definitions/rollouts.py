@@ -48,7 +48,7 @@ def newest(job: UUID) -> Script[Rollout | None]:
 
 
 def active_rollouts(wanted: Collection[UUID]) -> Script[dict[UUID, tuple[Rollout, dict[int, RolloutArm]]]]:
-    """Return the rollouts under way of these jobs, with the versions between which they choose."""
+    """Return the rollouts under way for these jobs, each with the versions between which it chooses, by number."""
     rows = yield Among(OF_JOBS, sorted(wanted))
     found = [_rollout(row) for row in rows]
     given = [(rollout.job, version) for rollout in found for version in sorted(rollout.plan.shares)]

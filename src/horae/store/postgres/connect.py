@@ -209,7 +209,7 @@ class Connector:
         self._place = place
 
     def _check_current(self, place: DatabasePlace) -> None:
-        """Raise NotPrimary for a former primary."""
+        """Raise NotPrimary if the place is that of a former primary."""
         if self._place is not None and place.is_before(self._place):
             raise NotPrimary("it is a former primary, which has been replaced")
 

@@ -62,7 +62,7 @@ def opening_error(url: str, error: StoreUnavailable) -> HoraeError:
 
 def url_error(url: str) -> BadInput:
     """Return the error for a URL that cannot be parsed."""
-    detail = f"The store's URL cannot be read, at {place_of(url)!r}."
+    detail = f"The store's URL is not valid, near {place_of(url)!r}."
     return BadInput(detail, "Write it as postgresql://user:password@host:5432/database.", field="store")
 
 

@@ -74,7 +74,7 @@ waiting = table(
     opt("wake_at", BIG),
     col("reason", TEXT),
     opt("gate", TEXT),
-    col("rank", BIG, "0"),  # the order at its gate
+    col("rank", BIG, "0"),  # the order of the slices that wait at the same gate
     partial("waiting_wake_at", "wake_at", where="wake_at IS NOT NULL"),
     partial("waiting_gate", "gate", "rank", "parcel", "lo", where="gate IS NOT NULL"),
     partial("waiting_woken", "gate", where="gate IS NOT NULL AND wake_at IS NOT NULL"),

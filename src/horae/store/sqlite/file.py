@@ -24,7 +24,7 @@ from horae.store.sqlite.readers import Readers
 from horae.store.sqlite.writer import Writer, breathing
 
 T = TypeVar("T")
-ROOM = 1024 * 1024  # bytes of free space below which a store counts as full
+ROOM = 1024 * 1024  # a store with less free space than this (in bytes) counts as full
 
 
 class FileDriver(OwnDriver):

@@ -156,7 +156,7 @@ class Archiver:
         return done
 
     async def _changed(self, over: list[expiry.EndedParcel]) -> bool:
-        """Return whether some of these parcels were deleted or changed while they were read."""
+        """Return whether some of these parcels were deleted or changed while their file was written."""
         return len(await self._store.read(lambda: expiry.unneeded_among(over))) < len(over)
 
     async def _mark_readable(self, namespaces: set[int]) -> None:

@@ -44,7 +44,7 @@ class ArchivedItems(list[ExecutionView]):
 
 
 Predicate = Callable[[ExecutionView], bool]
-list_of = list  # the class has a method with this name
+list_of = list  # another name for `list`, because the class has a method `list`
 UNREADABLE = (DamagedFile, OSError, msgspec.DecodeError)  # errors of one file, not of the whole storage
 _read = msgspec.json.Decoder(ArchivedView).decode
 

@@ -24,7 +24,7 @@ TOGETHER, MOST_BYTES = 500, 16 * 1024 * 1024
 
 
 class Writing:
-    """The content of one file, and its metadata once it is written."""
+    """The content of one file, and its row for the archive when it is written."""
 
     def __init__(self, env: Env, store: Store, executions: Executions, namespace: int, ids: list[UUID]) -> None:
         """Prepare a file of these executions; `ids` begins with the oldest."""

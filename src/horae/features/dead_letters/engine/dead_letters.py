@@ -264,7 +264,7 @@ def _refuse_retried(view: DeadLetterView) -> None:
         raise Conflict(detail, remedy, retriedAs=str(view.retried_as))
 
 
-list_of = list  # the class has a method named `list`
+list_of = list  # another name for `list`, because the class has a method `list`
 
 
 class Act(Protocol):

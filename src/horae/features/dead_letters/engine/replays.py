@@ -112,7 +112,7 @@ class Replays:
         return await self.get(namespace, replay_id)
 
 
-list_of = list  # the class has a method named `list`
+list_of = list  # another name for `list`, because the class has a method `list`
 
 
 class Replayer:

@@ -17,7 +17,7 @@ REASON = "the namespace is being erased"
 
 
 class NamespaceCanceller:
-    """Cancels waiting and queued executions, and asks workers to stop running ones."""
+    """Cancels waiting and queued executions of a namespace, and requests workers to stop running ones."""
 
     def __init__(self, store: Store, outcomes: Outcomes) -> None:
         self._store, self._outcomes = store, outcomes

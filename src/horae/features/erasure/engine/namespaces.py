@@ -159,7 +159,7 @@ class NamespaceErasures:
 
 
 class _Part:
-    """The time limit of one part, and its counts of erased rows."""
+    """One part of an erasure: its time limit, and the numbers of rows that it has erased, by kind."""
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
@@ -171,7 +171,7 @@ class _Part:
         return self._env.clock.monotonic() < self._until
 
     async def repeat(self, kind: str, batch: Callable[[], Script[tuple[int, bool]]]) -> bool:
-        """Erase batch after batch; return whether all was erased."""
+        """Erase batches of one kind until the part's time is over; return whether nothing is left."""
         more = True
         while more and self.goes_on:
             gone, more = await self._store.write(batch)

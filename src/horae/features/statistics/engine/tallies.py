@@ -43,7 +43,7 @@ class Tallies(Generic[Of, Tally]):
         self._spans, self._make, self._put, self._new_id, self._room = spans, make, put, new_id, room
         self._writer = new_id()
         self._known: dict[Key[Of], tuple[UUID, Tally]] = {}
-        self._unwritten: dict[Key[Of], None] = {}  # in the order in which they changed first
+        self._unwritten: dict[Key[Of], None] = {}  # changed since the last write, first change first
 
     def add(self, of: Of, at: Instant, happened: Tally) -> None:
         """Add the tally of a minute of a job or namespace to the spans that contain it."""

@@ -89,7 +89,7 @@ EXPIRE = (_expiry("job_spans", "job"), _expiry("namespace_spans", "namespace"))
 
 
 def sweep(ages: Ages, most: int = 1000) -> Script[bool]:
-    """Delete spans that are past their retention; return whether there may be more."""
+    """Delete a batch of rows of each length that are past their retention; return whether there may be more."""
     more = False
     for statement in EXPIRE:
         for span, kept in RETENTION.items():

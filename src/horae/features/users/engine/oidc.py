@@ -71,7 +71,7 @@ class Oidc:
     def __init__(
         self, env: Env, store: Store, sign_ins: SignIns, settings: OidcSettings, secret: Callable[[], bytes]
     ) -> None:
-        """Read the setting of allowed addresses. `secret` returns the secret that all servers of a store share."""
+        """Take the settings. The function `secret` returns the secret that all servers of a store share."""
         self._env, self._store, self._sign_ins, self._settings = env, store, sign_ins, settings
         self._secret = secret
         self._outbound = Outbound(AllowedAddresses.read(settings.allow))
@@ -129,7 +129,7 @@ class Oidc:
             detail = f"The identity provider gives you the name {name[:60]!r}, which is not valid here."
             raise Forbidden(detail, "Choose another claim for the name with the setting oidc_name_claim.")
         members = await self._members(claims.get(self._settings.groups_claim))
-        if members:  # a user without any role does not reserve a name
+        if members:  # a user without any role cannot sign in, and so must not reserve a name
             await self._check_known(name, str(claims["sub"]))
         return await self._sign_ins.open(name, members, members)
 

@@ -155,7 +155,7 @@ class SignIns:
         return known
 
     async def in_namespace(self, who: Principal, name: str) -> Principal:
-        """Return the principal of the same user in another of their namespaces. Raises NotFound."""
+        """Return the principal of the same user in another namespace of the user. Raises NotFound."""
         members = self._members.get(who.csrf or "", ())
         member = next((member for member in members if member.namespace_name == name), None)
         if member is not None:
@@ -167,7 +167,7 @@ class SignIns:
         return replace(who, namespace=found, namespace_name=name)
 
     def namespaces(self, who: Principal) -> tuple[str, ...]:
-        """Return the namespaces of a user whose session is cached."""
+        """Return the names of a user's namespaces, or nothing if no session of the user is cached."""
         return tuple(member.namespace_name for member in self._members.get(who.csrf or "", ()))
 
     async def sign_out(self, text: str) -> None:

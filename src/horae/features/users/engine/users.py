@@ -22,7 +22,7 @@ class Users:
         self._env, self._store, self._passwords, self._sign_ins = env, store, passwords, sign_ins
 
     async def list(self, who: Principal, after: str = "", limit: int = 100) -> list[User]:
-        """Return a page of users, ordered by name."""
+        """Return a page of the users that the caller may see, in the order of their names."""
         namespace = None if who.may("installation") else who.namespace
         return await self._store.read(lambda: user_rows.page(namespace, after, limit))
 
@@ -110,7 +110,7 @@ class Users:
         self._sign_ins.forget()
 
     async def delete(self, name: str) -> None:
-        """Delete a user; the audit log keeps their actions."""
+        """Delete a user; the user's actions stay in the audit log."""
         if not await self._store.write(lambda: user_rows.delete(name)):
             raise _unknown(name)
         self._sign_ins.forget()
