@@ -240,7 +240,7 @@ async def test_a_store_with_running_servers_is_not_changed(
         refused = backup.restore(tmp_path / "b", migrated_url, env, replace=True)
     else:
         refused = transfer.migrate(migrated_url, f"sqlite:///{tmp_path}/new.db", env)
-    with pytest.raises(Conflict, match=f"served at {place}"):
+    with pytest.raises(Conflict, match=f"running at {place}"):
         await refused
 
     async with opened(migrated_url, env) as driver:
