@@ -137,7 +137,7 @@ async def test_days_and_hours_are_counted(jobs, world):
     minutes = await counts.of(NAMESPACE, zone="Europe/Paris", since=tomorrow, by="minute")
     assert [place for place, one in enumerate(minutes.items) if one.planned == 3] == [90]
     assert sum(one.planned for one in minutes.items) == 1442
-    with pytest.raises(BadInput, match="not 1 to 8 days"):
+    with pytest.raises(BadInput, match="not a window of 1 to 8 days"):
         await counts.of(NAMESPACE, since="2026-01-01", until="2026-02-01", by="hour")
 
 

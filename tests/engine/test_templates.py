@@ -180,7 +180,7 @@ async def test_a_template_that_makes_no_valid_job_is_refused(stage: Stage):
     await stage.node.part(TemplatesPart).templates.create(NAMESPACE, {"name": "right", "job": {"command": "true"}})
     with pytest.raises(Conflict):
         await stage.node.part(TemplatesPart).templates.create(NAMESPACE, {"name": "right", "job": {"command": "true"}})
-    with pytest.raises(BadInput, match="no template"):
+    with pytest.raises(BadInput, match="need a template"):
         await stage.node.definitions.jobs.create(NAMESPACE, {"name": "a", "command": "true", "with": {"n": 1}})
     assert [one.name for one in (await stage.node.part(TemplatesPart).templates.list(NAMESPACE)).items] == ["right"]
 

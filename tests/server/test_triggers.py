@@ -115,7 +115,7 @@ async def test_a_preview_stores_nothing(api: Api):
         ({"cron": "@daily", "count": 0}, 400, "count"),
         ({"event": "upload"}, 400, "no instants"),
         ({"job": "nothing"}, 404, "nothing"),
-        ({"cron": "@daily", "job": "x"}, 400, "no place"),
+        ({"cron": "@daily", "job": "x"}, 400, "cannot be given"),
     ],
 )
 async def test_a_wrong_preview_says_why(api: Api, body, status, detail):
