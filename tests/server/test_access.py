@@ -66,7 +66,7 @@ def test_a_change_without_an_audit_policy_cannot_be_declared(declare):
 
 
 def test_a_refused_role_is_told_which_key_to_create():
-    with pytest.raises(Forbidden, match='takes the role "editor"') as refused:
+    with pytest.raises(Forbidden, match='requires the role "editor"') as refused:
         authorise(replace(LOCAL, role="worker"), create)
     assert "horae keys create NAME --role editor" in refused.value.remedy
 
@@ -173,5 +173,5 @@ async def test_a_key_that_may_not_register_is_told_to_use_a_workers_key(node: Se
     viewer = connect(authorization=f"Bearer {await key_for(node, 'viewer')}")
     answer = await viewer.post("/api/v1/sessions", json={"protocol": 2, "worker": "w"})
     assert answer.status_code == 403
-    assert 'takes the role "worker"' in answer.json()["detail"]
+    assert 'requires the role "worker"' in answer.json()["detail"]
     assert "--role worker" in answer.json()["remedy"]
