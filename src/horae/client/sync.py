@@ -97,7 +97,7 @@ class Portal:
 
 
 class _PulledIterator(Generic[T]):
-    """An iterator of the portal's loop. It is closed only after a running or interrupted pull has ended."""
+    """An asynchronous iterator on the portal's loop. It is closed only after the call that gets its next item ended."""
 
     def __init__(self, items: AsyncIterator[T]) -> None:
         self._items, self._turn = items, asyncio.Lock()

@@ -1,4 +1,4 @@
-"""Measured durations of executions. They determine the sizes of chunks and the jobs worth fetching ahead."""
+"""Measured durations of executions. They determine the sizes of chunks, and the jobs whose items are fetched ahead."""
 
 from math import ceil
 from uuid import UUID

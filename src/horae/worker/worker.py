@@ -341,7 +341,7 @@ class WorkerRuntime:
                 return self._stir()
 
     async def _back_off(self, wait: float) -> float:
-        """Wait for about this time; return a longer time for the next wait."""
+        """Wait for about `wait` seconds; return a longer time for the next wait."""
         await self.env.clock.sleep(wait * self.env.rng.uniform(0.5, 1.0))
         return min(LAST_WAIT, wait * 2)
 

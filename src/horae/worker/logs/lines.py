@@ -1,4 +1,4 @@
-"""The output of a child process as log lines, read as it arrives."""
+"""Reads the output of a child process as it arrives, and divides it into log lines."""
 
 import asyncio
 import os
@@ -144,7 +144,7 @@ class Output:
             self._host.after(SHOWN_AFTER, self._look, self._ends)
 
     def _look(self, ends: int) -> None:
-        """Show a line that was unfinished for a while: a progress bar, or a prompt."""
+        """Show a line that has been unfinished for a while, such as a progress bar or a prompt."""
         self._looks = False
         if self._journal is None or not self._partial or self._reader < 0:
             return

@@ -69,7 +69,7 @@ else:  # a separate program, which imports its neighbours
     )
 
 TICK = 0.05  # seconds between checks of processes that should be gone
-IDLE = 5.0  # seconds between checks for unnoticed deaths
+IDLE = 5.0  # seconds between checks for processes whose death was not signalled
 PR_SET_CHILD_SUBREAPER = 36
 HEADER = struct.Struct("<I")
 HEADROOM = 8192  # processes and threads that the worker's user may have beyond those at its start
@@ -229,7 +229,7 @@ class Guard:
             self.bury(child)
 
     def look(self) -> None:
-        """Check children without a pidfd, and children whose processes may still finish."""
+        """Check children whose exit the kernel does not signal (no pidfd), and exited ones that may leave processes."""
         for child in list(self.watched.values()):
             if child.pidfd == -1 and os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 child.pidfd = -2
@@ -252,9 +252,9 @@ class Guard:
     # Limits
 
     def look_at_families(self) -> None:
-        """Check the families that are due.
+        """Check the limits of the families that are due: of children and their descendants.
 
-        A family over a limit is killed, and checked until nothing of it is left.
+        A family that exceeds a limit is killed, and checked again until none of its processes is left.
         """
         adopted: list[Process] | None = None
         while self.looks and self.looks[0][0] <= now():

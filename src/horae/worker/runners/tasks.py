@@ -1,4 +1,4 @@
-"""Async functions as tasks on the loop: one slot per execution, or per several short executions in sequence."""
+"""Runs async functions as tasks on the loop. A slot runs one execution, or several short executions in sequence."""
 
 import asyncio
 from contextlib import nullcontext
@@ -22,7 +22,7 @@ log = structlog.get_logger("horae.worker")
 
 
 class TaskRunner(BaseRunner):
-    """A task per chunk; stopping an execution cancels its present `await`."""
+    """Runs each chunk in a task. To stop an execution, its present `await` is cancelled."""
 
     is_always_ready: ClassVar[bool] = True
 
@@ -70,7 +70,7 @@ class TaskRunner(BaseRunner):
             return exception_outcome(plan, begun, error)
 
     def _give_up_on(self, run: ChunkRun, begun: StartedItem, kind: str) -> None:
-        """Report an item whose function swallowed its cancellation; it keeps its slot until it ends."""
+        """Report the end of an item whose function ignores its cancellation. It keeps its slot until it really ends."""
         fate = outcome_after_stop(kind, RELEASED, once=run.plan.once)
         if isinstance(fate, ItemOutcome) and run.session.decide(run.chunk, begun, fate):
             self.host.report_stuck(run)

@@ -1,4 +1,4 @@
-"""Sync functions in threads: a chunk of short executions costs one switch to a thread and back."""
+"""Runs sync functions in threads. A chunk of short executions costs only one switch to a thread and back."""
 
 from queue import SimpleQueue
 from threading import Thread
