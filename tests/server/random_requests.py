@@ -20,7 +20,7 @@ max-examples = {examples}
 deterministic = true
 database = "none"
 [checks.positive_data_acceptance]
-expected-statuses = ["2xx", 400, 401, 404, 409, 410, 412, 413, 422, 426, 429]
+expected-statuses = ["2xx", 302, 400, 401, 404, 409, 410, 412, 413, 422, 426, 429]
 [checks.negative_data_rejection]
 expected-statuses = [207, 400, 401, 404, 405, 409, 410, 412, 413, 415, 422, 426, 429]
 [dictionaries.jobs]

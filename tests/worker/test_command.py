@@ -11,6 +11,7 @@ import pytest
 
 from horae.env import SECOND
 from horae.model.definitions.tasks import CommandTask
+from horae.model.fleet.protocol import LOG_LIMIT
 from tests.waiting import eventually
 from tests.worker.local import result, shop
 
@@ -372,7 +373,7 @@ async def test_a_gigabyte_of_output_does_not_affect_others():
         assert {outcome.outcome for outcome in others} == {"success"}
         assert (await it.outcome(noisy, within=300)).outcome == "success"
 
-        assert sum(map(len, it.gateway.lines(noisy, 0))) < 11 * 1024 * 1024
+        assert sum(map(len, it.gateway.lines(noisy, 0))) < LOG_LIMIT
 
 
 async def test_an_unfinished_line_is_shown_and_stored_once(tmp_path):

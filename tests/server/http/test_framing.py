@@ -207,7 +207,8 @@ def by_llhttp(data: bytes) -> list[tuple[bytes, bytes]]:
 @given(data=STREAMS | SHORT_OF_PROPER)
 def test_llhttp_reads_the_same_requests_first(data: bytes):
     read = [(method, body) for method, _, _, body in requests(data)[0]]
-    if b"Upgrade" not in data and b"Connection: close" not in data and b" HTTP/1.0" not in data:
+    is_comparable = b"Upgrade" not in data and b"Connection: close" not in data and b" HTTP/1.0" not in data
+    if is_comparable and all(method in (b"GET", b"POST") for method, _ in read):  # llhttp knows a list of methods
         assert by_llhttp(data)[: len(read)] == read
 
 

@@ -80,6 +80,8 @@ def _mender(renamed: dict[str, str]) -> Callable[[Any], Any]:
         part = dict(part)
         if "prefixItems" in part and part.get("items") is False:
             del part["items"]  # `maxItems` says it already
+            if all(one == part["prefixItems"][0] for one in part["prefixItems"]):  # a pair of numbers
+                part["items"] = part.pop("prefixItems")[0]
         elif part.get("type") == "array":
             part.setdefault("items", {})
         if part.get("enum") == [True]:
