@@ -159,9 +159,9 @@ def test_accept_encoding_is_honoured(said: str, takes: bool):
 @pytest.mark.parametrize(
     ("headers", "body", "named"),
     [
-        ({"content-encoding": "gzip"}, gzip.compress(b'{"name": "a"}', mtime=0), "packed"),
-        ({"content-encoding": "br"}, b"\x0b\x06\x80", "packed"),
-        ({}, gzip.compress(b'{"name": "a"}', mtime=0), "packed"),
+        ({"content-encoding": "gzip"}, gzip.compress(b'{"name": "a"}', mtime=0), "compressed"),
+        ({"content-encoding": "br"}, b"\x0b\x06\x80", "compressed"),
+        ({}, gzip.compress(b'{"name": "a"}', mtime=0), "compressed"),
         ({"content-type": "application/x-www-form-urlencoded"}, b"name=a&command=true", "form-urlencoded"),
         ({"content-type": "multipart/form-data; boundary=x"}, b"--x\r\n\r\na\r\n--x--", "multipart/form-data"),
         ({"content-type": "application/yaml"}, b"name: a", "application/yaml"),
