@@ -34,7 +34,7 @@ def no_room() -> Iterator[None]:
 
 
 async def test_a_file_that_cannot_grow_is_reported(file_driver: Driver):
-    with no_room(), pytest.raises(StoreUnavailable, match="Nothing more can be written"):
+    with no_room(), pytest.raises(StoreUnavailable, match="There is no room to write"):
         await file_driver.check_room()
     await file_driver.check_room()
 

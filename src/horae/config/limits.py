@@ -44,7 +44,7 @@ def _memory(text: str) -> int | None:
     share = text[:-1].strip()
     if not share.isdecimal() or not 1 <= int(share) <= 100:
         remedy = 'Write a share of the memory from 1% to 100%, a size such as "2GiB", or 0 for no limit.'
-        raise BadInput(f"command_memory cannot be {text[:20]!r}.", remedy, field="command_memory")
+        raise BadInput(f"{text[:20]!r} is not a valid value of command_memory.", remedy, field="command_memory")
     return machine_memory() * int(share) // 100
 
 

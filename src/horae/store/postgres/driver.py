@@ -30,7 +30,7 @@ from horae.store.postgres.statements import execute
 from horae.store.script import Again, Op, Provided, Rows, ScriptFactory
 
 T = TypeVar("T")
-_LOST = "The operation kept losing races for the same rows."
+_LOST = "The operation conflicted with other transactions too many times."
 
 
 class PostgresDriver:
@@ -235,7 +235,7 @@ class PostgresDriver:
 
     async def copy_file(self, path: Path) -> None:
         raise Conflict(
-            "This server's store is PostgreSQL, which is backed up beside its servers.",
+            "This server's store is PostgreSQL, which cannot be backed up through a server.",
             "Use `horae db backup FILE --store URL`, or PostgreSQL's own tools.",
         )
 

@@ -115,7 +115,7 @@ def _take_room(path: Path) -> None:
             os.posix_fallocate(file.fileno(), 0, ROOM)
     except OSError as error:
         remedy = "Make room on this disk; Horae then continues by itself."
-        raise StoreUnavailable(f"Nothing more can be written beside {path} ({error.strerror}).", remedy) from error
+        raise StoreUnavailable(f"There is no room to write beside {path} ({error.strerror}).", remedy) from error
 
 
 def open_durable(path: Path) -> "sqlite3.Connection":

@@ -48,7 +48,7 @@ class WriterJob:
             else:
                 connection.raw.execute("RELEASE script")
                 return
-        self.error = Busy("The operation kept losing races for the same rows.")
+        self.error = Busy("The operation conflicted with other transactions too many times.")
 
     async def attempt_stopping(self, connection: Connection, before: Before) -> None:
         """Do the same as `attempt`, and await a hook before each statement.
@@ -74,7 +74,7 @@ class WriterJob:
             else:
                 connection.raw.execute("RELEASE script")
                 return
-        self.error = Busy("The operation kept losing races for the same rows.")
+        self.error = Busy("The operation conflicted with other transactions too many times.")
 
     def fail(self, error: BaseException, committing: bool) -> None:
         """Store the error that ended the transaction as this script's error."""

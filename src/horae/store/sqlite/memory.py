@@ -37,7 +37,7 @@ class MemoryDriver(OwnDriver):
                 return await self._once(make)
             except Again:
                 continue
-        raise Busy("The operation kept losing races for the same rows.")
+        raise Busy("The operation conflicted with other transactions too many times.")
 
     async def _once(self, make: ScriptFactory[T]) -> T:
         connection = self._connection

@@ -49,7 +49,7 @@ async def lines(place: FileStorage, location: str) -> AsyncIterator[bytes]:
     for line in whole:
         yield line
     if rest or not opener.eof:
-        raise DamagedFile("it ends too early")
+        raise DamagedFile("the file is incomplete")
 
 
 def _opened(opener: "zlib._Decompress", piece: bytes) -> bytes:
@@ -64,6 +64,6 @@ async def discard(store: Store, place: FileStorage, location: str) -> None:
     try:
         await place.remove(location)
     except Exception as left:  # the sweep of litter removes it later
-        log.warning("a file that nothing names cannot be removed", location=location, error=str(left))
+        log.warning("a file that is not part of the archive cannot be removed", location=location, error=str(left))
     else:
         await store.write(lambda: artifacts.forget_deleted_locations([location]))

@@ -157,7 +157,7 @@ def _chosen(ids: tuple[str, ...], everything: bool, filters: dict[str, Any]) -> 
     if ids and (given or everything):
         raise BadInput("Ids and a filter cannot be combined.", "Give either ids or a filter.")
     if not ids and not given and not everything:
-        raise BadInput("No dead letters are selected.", "Name executions, give a filter such as --job, or --all.")
+        raise BadInput("No dead letters are selected.", "Give the ids of executions, a filter such as --job, or --all.")
     return given
 
 

@@ -58,7 +58,7 @@ class Recounter:
         jobs = await self._store.write(lambda: recounting.settle(lost, found, since, until, writer))
         if jobs:
             total = sum((counts.ended for counts in jobs.values()), 0)
-            log.info("recounted what a killed server had not written", server=str(lost.id), executions=total)
+            log.info("counts that a killed server had not written were restored", server=str(lost.id), executions=total)
             self._topics.failed([job for job, counts in jobs.items() if counts.failed])
 
 
