@@ -91,7 +91,7 @@ async def test_cancelling_an_item_that_keeps_moving_raises_busy(world: World):
     while not cancelling.done():
         world.clock.advance(1000)
         await asyncio.sleep(0)
-    with pytest.raises(Busy, match="changing its state"):
+    with pytest.raises(Busy, match="changed its state"):
         await cancelling
 
     await world.store.write(lambda: _put_back(lost))
