@@ -155,8 +155,9 @@ async def test_an_unknown_calendar_suggests_the_nearest_name(calendars, world):
     start = world.now()
     with pytest.raises(NotFound, match='Did you mean "work"'):
         await calendars.get(NAMESPACE, "worc")
-    with pytest.raises(NotFound, match="There was no calendar"):
+    with pytest.raises(NotFound, match="There was no calendar") as earlier:
         await calendars.get(NAMESPACE, "work", format_instant(start - HOUR))
+    assert "/calendars/work/versions" in earlier.value.remedy
     await calendars.delete(NAMESPACE, "work")
     for gone in (calendars.get(NAMESPACE, "work"), calendars.delete(NAMESPACE, "work")):
         with pytest.raises(NotFound, match="was deleted"):

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from horae.errors import BadInput
 from horae.model.base.duration import HOUR, MINUTE
 from horae.model.base.instant import format_instant, parse_instant
+from horae.model.definitions.reading.schedule import parse_when
 from horae.model.triggers.decisions.named_trigger import NAMED_TRIGGER
 from horae.model.triggers.decisions.rules import RULES
-from horae.model.triggers.decisions.schedule import FIELDS, KINDS, TABLES, parse_schedule, render_schedule
+from horae.model.triggers.decisions.schedule import FIELDS, KINDS, TABLES, render_schedule
 from horae.model.triggers.decisions.values import TRIGGERS, Cron, Interval, Once, next_fire
 
 NOW = parse_instant("2026-11-15T08:00:00Z")
@@ -19,7 +20,7 @@ LATER = parse_instant("2026-11-16T09:30:00Z")
 
 
 def read(value):
-    return parse_schedule(value, key="default/backup", created_at=NOW)
+    return parse_when(value, key="default/backup", created_at=NOW).trigger
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ class Calendars:
         shown = name[:128]
         known = await self._store.read(lambda: moves.versions(namespace, name))
         if known and at is not None:
-            remedy = "List its versions with GET /api/v1/calendars/{name}/versions."
+            remedy = f"List its versions with GET /api/v1/calendars/{shown}/versions."
             return NotFound(f'There was no calendar "{shown}" at {at}.', remedy, calendar=shown)
         if known:
             return NotFound(f'Calendar "{shown}" was deleted.', "Its versions can still be read.", calendar=shown)

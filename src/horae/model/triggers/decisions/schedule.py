@@ -79,19 +79,6 @@ TIMES = JoinedRows((TABLES[struct] for struct in TIMED), "This schedule")
 FIELDS = JoinedRows((*TABLES.values(), RULES, NAMED_TRIGGER), "This schedule")  # all fields of triggers of any kind
 
 
-def parse_schedule(value: str | dict[str, Any], *, key: str, created_at: Instant) -> Trigger:
-    """Parse the definition of a trigger without its rules, or refuse it with the reason and a remedy.
-
-    `H` in a cron expression stands for a value computed from a hash of `key` ("namespace/job"). `created_at` is the
-    creation time of the job: an interval without an anchor counts from it, so an edit of the job does not shift the
-    interval.
-    """
-    given = as_object(value)
-    kind = kind_of(given)
-    refuse_unknown(given, kind.table.names, "This schedule", "schedule.")
-    return kind.read(given, key, created_at)
-
-
 def as_object(value: Any) -> dict[str, Any]:
     """Return the definition of a trigger as an object: a string is a cron expression."""
     if isinstance(value, str):
