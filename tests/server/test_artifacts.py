@@ -151,4 +151,4 @@ async def test_a_missing_content_is_reported(api: Api, held: Held, tmp_path: Pat
     file.unlink()
     answer = await api.get(f"/api/v1/executions/{held.execution}/artifacts/a")
     assert answer.status_code == 410
-    assert "one storage of artifacts" in answer.json()["remedy"]
+    assert "the same storage of artifacts" in answer.json()["remedy"]
