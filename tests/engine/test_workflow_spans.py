@@ -23,7 +23,7 @@ class Fakes:
         self.away = False
         self.spans = WorkflowSpans(cast("Any", self), cast("Any", self), cast("Any", None))
         self.told: list[tuple[UUID, UUID]] = []
-        self.spans._tell = lambda ended, parcel, names: self.told.append((ended.parcel, parcel.id))  # type: ignore[method-assign]
+        self.spans._record = lambda ended, parcel, names: self.told.append((ended.parcel, parcel.id))  # type: ignore[method-assign]
 
     async def parcels(self, ids: Sequence[UUID]) -> list[Any]:
         self.spans.add(self.meanwhile)

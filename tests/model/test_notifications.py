@@ -189,8 +189,8 @@ def test_a_removal_has_no_size():
 @pytest.mark.parametrize(
     ("body", "note"),
     [
-        (TEST_EVENT, "they arrive"),
-        (sns(TEST_EVENT), "they arrive"),
+        (TEST_EVENT, "has arrived"),
+        (sns(TEST_EVENT), "has arrived"),
         (sns("You have chosen to subscribe", "SubscriptionConfirmation"), "open https://sns.us-west-2.amazonaws.com"),
         (sns("", "UnsubscribeConfirmation"), "no longer subscribed"),
     ],
@@ -260,7 +260,7 @@ def test_a_github_form_is_parsed():
     assert msgspec.json.decode(event.payload) == {"a": 1}
     (same,) = read_delivery(headers, b' {"a": 1}', None, name="x", scope="")
     assert same.payload == event.payload
-    with pytest.raises(BadInput, match="no payload"):
+    with pytest.raises(BadInput, match="no field `payload`"):
         read_delivery(headers, b"a=1", None, name="x", scope="")
 
 

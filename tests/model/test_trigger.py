@@ -262,7 +262,7 @@ def test_a_spread_trigger_fires_its_offset_after_each_instant():
 
 
 def test_a_limit_of_zero_is_refused():
-    with pytest.raises(ValueError, match="room"):
+    with pytest.raises(ValueError, match="limit must be at least 1"):
         decide(HOURLY, LATEST, T0, T0, 0)
 
 

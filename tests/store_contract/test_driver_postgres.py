@@ -165,7 +165,7 @@ async def test_a_server_that_does_not_exist_is_reported(env: Env):
     [
         ("postgresql://horae:a@b@db:5433/horae", "db:5433"),
         ("postgresql:///horae?host=/run/postgresql", "/run/postgresql"),
-        ("postgresql:///horae", "its usual socket"),
+        ("postgresql:///horae", "its default socket"),
         ("postgresql://horae:secret@[::1/horae", "[::1/horae"),
     ],
 )
@@ -174,7 +174,7 @@ def test_the_address_of_a_store_is_shown_without_secrets(url: str, place: str):
 
 
 async def test_a_url_that_cannot_be_parsed_is_reported(env: Env):
-    with pytest.raises(BadInput, match="cannot be read") as told:
+    with pytest.raises(BadInput, match="URL is not valid") as told:
         await open_store_driver("postgresql://postgres@127.0.0.1:abc/horae", env)
     assert "host:5432" in told.value.remedy
 

@@ -335,7 +335,7 @@ async def test_a_search_of_a_followed_log_starts_at_its_end(page, site, run):
     await expect(page.get_by_text("1,000 or more of 3,000 lines")).to_be_visible()
     await expect(lines.get_by_text("line 2501", exact=True)).to_be_in_viewport()  # the visible lines do not move
     await page.get_by_label("Search the log").fill("re:(")
-    await expect(page.get_by_role("alert")).to_contain_text("close its brackets")
+    await expect(page.get_by_role("alert")).to_contain_text("close all brackets")
     forgive(page, 400)
     await page.get_by_label("Search the log").fill("")
     await expect(lines.locator(".log-open")).to_contain_text("50%")  # it has no end yet
