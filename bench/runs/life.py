@@ -21,7 +21,7 @@ from horae.model.executions.submission import NewBulk, Submission
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Function, Register
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 from horae.server.reading import bodies
-from horae.server.routes.executions import submission_body
+from horae.server.routes.executions import submission
 from horae.store.definitions.jobs import StoredJob
 from horae.store.executions.entering.placing import place
 from horae.store.fleet.exchange import IncomingExchange, Reply
@@ -85,7 +85,7 @@ class Life:
         self._took: dict[str, list[float]] = {}
         self._runner = ThreadRunner(Host(node.env))
         self._params = ParamsChecker()
-        self._submission = msgspec.json.Decoder(submission_body.SubmissionBody)
+        self._submission = msgspec.json.Decoder(submission.SubmissionBody)
         self._exchange, self._answer = msgspec.json.Decoder(Exchange), msgspec.json.Decoder(Answer)
         self._lots = list(self._make_lots())
         self._bodies = [self._body(lot.items) for lot in self._lots]

@@ -15,7 +15,7 @@ from horae.errors import HoraeError
 from horae.model.definitions.job import JOB
 from horae.model.definitions.job_view import JobView
 from horae.model.executions.execution_view import ExecutionView
-from horae.server.routes.executions.submission_body import ExecutionBody
+from horae.server.routes.executions.submission import ExecutionBody
 from horae.server.routes.table import ROUTES
 from tests.docs import tables
 from tests.docs.pages import PAGES, ROOT, anchors, first_cells, headings, links, name, section

@@ -9,8 +9,7 @@ import msgspec
 from horae.errors import BadInput, HoraeError
 from horae.model.base.trace import TraceHeaders
 from horae.server.reading.bodies import decode
-from horae.server.routes.executions.submission import requests_of, shared_options, submit_of
-from horae.server.routes.executions.submission_body import SubmissionBody, Trigger
+from horae.server.routes.executions.submission import SubmissionBody, Trigger, requests_of, shared_options, submit_of
 
 MIXTURES = 300
 TRACE = TraceHeaders("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "a=b")

@@ -4,7 +4,7 @@ import pytest
 
 from horae.engine.server_node import ServerNode
 from horae.model.definitions.job import JOB
-from horae.server.routes.definitions.job_body import JobBody, JobPatch
+from horae.server.routes.definitions.jobs import JobBody, JobPatch
 from tests.server.conftest import Api
 
 REPORT = {

@@ -9,8 +9,7 @@ from horae.model.base.ids import execution_id
 from horae.model.executions.submission import Receipt
 from horae.server.problems import problem_document
 from horae.server.reply import encode
-from horae.server.routes.executions.submission import encoded_bulk_answer
-from horae.server.routes.executions.submission_view import BulkAccepted, BulkItem
+from horae.server.routes.executions.submission import BulkAccepted, BulkItem, encoded_bulk_answer
 from tests.server.conftest import Api
 
 EXECUTIONS = "/api/v1/executions"

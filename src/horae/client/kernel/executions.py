@@ -225,6 +225,12 @@ class ExecutionsResource(Resource):
         """List the attempts of an execution in order, each with its error."""
         return page_of(AttemptInfo, await self._caller.get(path_of("executions", execution_id, "attempts")))
 
+    async def explain(self, execution_id: str) -> Explanation:
+        """Explain why an execution does not run: its closed gates in order, the remedy for each, and the probable
+        start.
+        """
+        return Explanation.of(await self._caller.get(path_of("executions", execution_id, "explain")))
+
     async def artifacts(
         self, execution_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> ResultPage[ArtifactInfo]:
@@ -299,9 +305,3 @@ class ExecutionsResource(Resource):
         return ExecutionInfo.of(
             await self._caller.post(path_of("executions", execution_id, "steps", step, "complete"), body)
         )
-
-    async def explain(self, execution_id: str) -> Explanation:
-        """Explain why an execution does not run: its closed gates in order, the remedy for each, and the probable
-        start.
-        """
-        return Explanation.of(await self._caller.get(path_of("executions", execution_id, "explain")))

@@ -172,6 +172,13 @@ class JobsResource(Resource):
         }  # fmt: skip
         return page_of(ExecutionInfo, await self._caller.get(path_of("jobs", ref, "executions"), query))
 
+    async def limits(self, ref: str, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[ApiDocument]:
+        """List the held keys of a job's limits and sequence, with the executions that hold them; at most 100 per
+        page.
+        """
+        query = {"limit": limit, "cursor": cursor}
+        return page_of(ApiDocument, await self._caller.get(path_of("jobs", ref, "limits"), query))
+
     async def statistics(
         self, ref: str, *, since: datetime | str | None = None, until: datetime | str | None = None
     ) -> JobStatisticsInfo:
@@ -200,12 +207,9 @@ class JobsResource(Resource):
         """List a job's versions, newest first."""
         return page_of(JobVersionInfo, await self._caller.get(path_of("jobs", ref, "versions")))
 
-    async def limits(self, ref: str, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[ApiDocument]:
-        """List the held keys of a job's limits and sequence, with the executions that hold them; at most 100 per
-        page.
-        """
-        query = {"limit": limit, "cursor": cursor}
-        return page_of(ApiDocument, await self._caller.get(path_of("jobs", ref, "limits"), query))
+    async def explain(self, ref: str) -> Explanation:
+        """Explain why a job does not run: its triggers, its queue, its workers, and the gates of its executions."""
+        return Explanation.of(await self._caller.get(path_of("jobs", ref, "explain")))
 
     async def grid(
         self, ref: str, *, by: Literal["run", "interval"] | None = None, limit: int | None = None,
@@ -217,7 +221,3 @@ class JobsResource(Resource):
         """
         query = {"by": by, "limit": limit, "cursor": cursor}
         return ApiDocument.of(await self._caller.get(path_of("jobs", ref, "grid"), query))
-
-    async def explain(self, ref: str) -> Explanation:
-        """Explain why a job does not run: its triggers, its queue, its workers, and the gates of its executions."""
-        return Explanation.of(await self._caller.get(path_of("jobs", ref, "explain")))

@@ -13,6 +13,6 @@ FEATURE = Feature(
     required=True,
     audit="horae.features.audit_log.engine:AuditLog",
     part="horae.features.audit_log.part:AuditLogPart",
-    routes=(Routes("horae.features.audit_log.routes", after="store"),),
+    routes=(Routes("horae.features.audit_log.routes", after="installation"),),
     commands=(Command("audit log", "horae.features.audit_log.cli:log"),),
 )

@@ -8,7 +8,7 @@ FEATURE = Feature(
     tables="horae.features.rollouts.store.tables",
     holdings="horae.features.rollouts.store.rollouts:HOLDINGS",
     part="horae.features.rollouts.part:RolloutsPart",
-    routes=(Routes("horae.features.rollouts.routes", after="limits"),),
+    routes=(Routes("horae.features.rollouts.routes", after="versions"),),
     topics=(("rollouts", "rollout"),),
     commands=(Command("jobs rollout", "horae.features.rollouts.cli:rollout"),),
     show_job="horae.features.rollouts.cli:show_job",

@@ -9,7 +9,7 @@ FEATURE = Feature(
     holdings="horae.features.templates.store.templates:HOLDINGS",
     templates="horae.features.templates.engine.templates:StoredTemplates",
     part="horae.features.templates.part:TemplatesPart",
-    routes=(Routes("horae.features.templates.routes", after="limits"),),
+    routes=(Routes("horae.features.templates.routes", after="versions"),),
     commands=(
         Command(
             "templates",

@@ -15,10 +15,10 @@ from horae.server.call import ApiCall
 from horae.server.reply import Response
 from horae.server.route import UNRECORDED, Route
 from horae.server.routes.admission import circuits, holds, queues
-from horae.server.routes.definitions import apply, jobs, limits, versions, yaml
-from horae.server.routes.executions import executions, explain, signals
+from horae.server.routes.definitions import apply, jobs, versions
+from horae.server.routes.executions import executions
 from horae.server.routes.fleet import autoscale, enrolments, sessions, workers
-from horae.server.routes.system import backup, clock, health, metrics, openapi, servers, store, stream, ui
+from horae.server.routes.system import health, installation, openapi, stream, ui
 from horae.server.routes.tenancy import keys, me, namespaces, secrets
 from horae.server.routes.triggers import calendars, fires, triggers
 from horae.server.routes.workflows import steps, workflows
@@ -29,33 +29,25 @@ KERNEL = (
     me,
     jobs,
     versions,
-    limits,
     apply,
     triggers,
     fires,
     calendars,
     executions,
     workflows,
-    signals,
     steps,
-    explain,
     circuits,
     sessions,
     workers,
     autoscale,
     queues,
     holds,
-    servers,
     keys,
     secrets,
     enrolments,
     namespaces,
-    store,
-    backup,
-    clock,
-    yaml,
+    installation,
     stream,
-    metrics,
     openapi,
     ui,
 )

@@ -1,1 +1,1 @@
-"""Routes of jobs and their versions, keyed limits and applied documents."""
+"""Routes of jobs with their limits, of versions, and of applied documents."""

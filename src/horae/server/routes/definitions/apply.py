@@ -1,4 +1,4 @@
-"""Apply: many definitions at once, all or none."""
+"""Many definitions applied at once, all or none, and YAML converted to the JSON that routes accept."""
 
 from typing import Annotated, Any
 
@@ -6,15 +6,17 @@ from msgspec import Meta
 
 from horae.engine.definitions.document_applier import MOST, Documents
 from horae.engine.definitions.permits import check_job, outside_scope
-from horae.errors import Conflict
+from horae.errors import BadInput, Conflict
+from horae.model.base.view import View
 from horae.model.definitions.applied_view import AppliedListView
-from horae.server.access import EDIT
+from horae.model.documents.yaml_text import read_documents
+from horae.server.access import EDIT, VIEW
 from horae.server.call import ApiCall
 from horae.server.reading.bodies import RequestBody
 from horae.server.reading.queries import DryRun
 from horae.server.reply import Response, ok
-from horae.server.route import API, REQUEST, post
-from horae.server.scopes import Arguments
+from horae.server.route import API, REQUEST, UNRECORDED, post
+from horae.server.scopes import Arguments, unscoped
 
 Definitions = Annotated[list[dict[str, Any]], Meta(extra_json_schema={"maxItems": MOST})]
 
@@ -49,3 +51,29 @@ async def apply(call: ApiCall, body: ApplyBody, query: DryRun) -> Response:
     """
     documents = Documents(calendars=body.calendars or (), templates=body.templates or (), jobs=body.jobs or ())
     return ok(await call.node.definitions.document_applier.apply(call.namespace, documents, dry_run=query.dry_run))
+
+
+class YamlBody(RequestBody, frozen=True, kw_only=True):
+    """A YAML document."""
+
+    text: str
+
+
+class YamlView(View, frozen=True, kw_only=True):
+    """The value of a YAML document. `places` has the line and column of each member by path, such as `schedule.cron`.
+
+    Lines and columns are counted from 1.
+    """
+
+    value: Any
+    places: dict[str, tuple[int, int]]
+
+
+@post(f"{API}/yaml", "yaml.read", YamlView, access=VIEW, scope=unscoped, audit=UNRECORDED, repeats="by itself")
+async def read_yaml(call: ApiCall, body: YamlBody) -> Response:
+    """Parse a YAML document as `horae apply` does, and store nothing; an error has its line and column."""
+    documents = await call.node.base.fair_access.compute(lambda: read_documents(body.text))
+    if len(documents) != 1:
+        what = "is empty" if not documents else f"has {len(documents)} documents"
+        raise BadInput(f"The text {what}.", "Write one document.", field="text", line=1, column=1)
+    return ok(YamlView(value=documents[0].value, places=documents[0].places))

@@ -8,24 +8,74 @@ from msgspec import Meta
 from horae.engine.base.execution_sealing import page_without_sealed
 from horae.engine.parts.optional import JobStatisticsPart
 from horae.errors import BadInput, Conflict, KeyReused, NotFound, OverQuota, Stale
+from horae.model.admission.held_key_view import HeldKeyView
 from horae.model.base.view import Page, View
+from horae.model.definitions.job import JOB
 from horae.model.definitions.job_view import JobPlanView, JobView
 from horae.model.definitions.listed_job_view import ListedJobView
 from horae.model.executions.execution_view import ExecutionView
+from horae.model.fields.derived import body
+from horae.model.fields.kinds import SpanText
 from horae.model.triggers.dependency_view import DependenciesView
 from horae.model.workflows.decisions.naming import owner_of
+from horae.model.workflows.decisions.values import STEPS
+from horae.model.workflows.reading.steps import STEP
+from horae.model.workflows.reading.workflow import WORKFLOW
 from horae.server.access import EDIT, OPERATE, VIEW
 from horae.server.call import ApiCall
 from horae.server.idempotency import submission_key
+from horae.server.reading.bodies import RequestBody
 from horae.server.reading.queries import DryRun, Paged, Query, QueueName, Text
 from horae.server.reply import Response, ok
 from horae.server.route import API, CHANGES, REQUEST, UNRECORDED, delete, get, patch, post, put
-from horae.server.routes.definitions.job_body import JobBody, JobPatch
 from horae.server.routes.executions.execution_queries import JobExecutions
-from horae.server.routes.executions.submission import is_old, single_receipt, submit_of, with_result, with_warning
-from horae.server.routes.executions.submission_body import Trigger
-from horae.server.routes.executions.submission_view import Triggered
+from horae.server.routes.executions.submission import (
+    Trigger,
+    Triggered,
+    is_old,
+    single_receipt,
+    submit_of,
+    with_result,
+    with_warning,
+)
 from horae.server.scopes import by_definition, by_job, by_leaving_out, closed
+
+StepBody = body(
+    STEP,
+    "StepBody",
+    "A step: its name, one field with its task, and options. With `job`, the options override those of that job.",
+    RequestBody,
+    needed=("name",),
+)
+
+_STEPS: Any = list[StepBody]  # type: ignore[valid-type] # created at run time
+
+
+class _Limited(RequestBody, frozen=True, kw_only=True):
+    timeout: Annotated[SpanText | None, Meta(description="The same as the job's `timeout`.")] = None
+
+
+WorkflowBody = body(
+    WORKFLOW,
+    "WorkflowBody",
+    "A workflow: each of its steps is an execution of its own.",
+    _Limited,
+    needed=("steps",),
+    types={row.name: _STEPS for row in WORKFLOW.rows if row.kind is STEPS},
+)
+_TYPES = {"workflow": _STEPS | WorkflowBody}
+
+JobPatch = body(
+    JOB, "JobPatch", "Parts of a job's definition; null resets a field to its default.", RequestBody, types=_TYPES
+)
+JobBody = body(
+    JOB,
+    "JobBody",
+    "A job: its name, one of command, python, http and workflow, and options that differ from the defaults.",
+    RequestBody,
+    needed=("name",),
+    types=_TYPES,
+)
 
 
 class Forgotten(View, frozen=True, kw_only=True):
@@ -224,3 +274,15 @@ async def executions(call: ApiCall, query: JobExecutions) -> Response:
 async def forget_results(call: ApiCall) -> Response:
     """Delete the cached results of a job, so that they answer no further submission."""
     return ok(Forgotten(forgotten=await call.node.definitions.jobs.forget_results(call.namespace, call.path("ref"))))
+
+
+@get(
+    f"{API}/jobs/{{ref}}/limits", "jobs.limits", Page[HeldKeyView],
+    access=VIEW, scope=by_job, refuses=(NotFound, BadInput),
+)  # fmt: skip
+async def limits(call: ApiCall, query: Paged) -> Response:
+    """List the held keys of a job's limits and sequence, with the executions that hold them; at most 100 per page."""
+    page = await call.node.admission.held_keys.page(
+        call.namespace, call.path("ref"), limit=query.limit, cursor=query.cursor
+    )
+    return ok(page)

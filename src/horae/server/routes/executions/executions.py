@@ -1,23 +1,34 @@
-"""Executions: submitted singly or in bulk, read, followed and cancelled."""
+"""Executions: submitted singly or in bulk, read, explained, signalled, followed and cancelled."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from msgspec import Raw
+from msgspec import Meta, Raw
 
 from horae.engine.base.execution_sealing import page_without_sealed
-from horae.errors import Conflict, Gone, KeyReused, NotFound, OverQuota
+from horae.errors import Conflict, Gone, KeyReused, NotFound, OverQuota, TooLarge
 from horae.model.base.trace import UNTRACED
 from horae.model.base.view import CompleteList, Page
 from horae.model.executions.execution_view import AttemptView, CancelView, ExecutionView
+from horae.model.executions.explain_view import ExplanationView, JobExplanationView
+from horae.model.executions.parcel import check_item
+from horae.model.executions.signal_waits import SignalView
+from horae.model.fleet.protocol import ABSENT, MAX_SIGNAL, MAX_SIGNAL_NAME
 from horae.model.fleet.submit import Submit
-from horae.server.access import OPERATE, VIEW
+from horae.server.access import OPERATE, PUBLIC, VIEW
 from horae.server.call import ApiCall
 from horae.server.idempotency import submission_key
-from horae.server.reading.bodies import LARGE_LIMIT, Reason
+from horae.server.reading.bodies import LARGE_LIMIT, Reason, RequestBody
 from horae.server.reply import Response, ok
 from horae.server.route import API, REQUEST, UNRECORDED, get, post
 from horae.server.routes.executions.execution_queries import ExecutionList
 from horae.server.routes.executions.submission import (
+    Accepted,
+    BulkAccepted,
+    ExecutionBody,
+    ManyExecutions,
+    ManyOfOneJob,
+    SubmissionBody,
     bulk_answer,
     encoded_bulk_answer,
     is_old,
@@ -30,9 +41,7 @@ from horae.server.routes.executions.submission import (
     with_result,
     with_warning,
 )
-from horae.server.routes.executions.submission_body import ExecutionBody, ManyExecutions, ManyOfOneJob, SubmissionBody
-from horae.server.routes.executions.submission_view import Accepted, BulkAccepted
-from horae.server.scopes import Arguments, by_execution, by_job_filter, check_jobs
+from horae.server.scopes import Arguments, by_execution, by_job, by_job_filter, check_jobs, closed
 
 
 async def by_submissions(call: ApiCall, arguments: Arguments) -> None:
@@ -121,3 +130,51 @@ async def cancel(call: ApiCall, body: Reason) -> Response:
 async def attempts(call: ApiCall) -> Response:
     """List the attempts of an execution in order, each with its error."""
     return ok(CompleteList(items=await call.node.work.executions.attempts(call.namespace, call.id())))
+
+
+@get(
+    f"{API}/executions/{{id}}/explain", "executions.explain", ExplanationView,
+    access=VIEW, scope=by_execution, refuses=(NotFound, Gone),
+)  # fmt: skip
+async def explain_execution(call: ApiCall) -> Response:
+    """Explain why an execution does not run: its closed gates in order, the remedy for each, and the probable start."""
+    return ok(await call.node.work.explainer.execution(call.namespace, call.id()))
+
+
+@get(f"{API}/jobs/{{ref}}/explain", "jobs.explain", JobExplanationView, access=VIEW, scope=by_job, refuses=(NotFound,))
+async def explain_job(call: ApiCall) -> Response:
+    """Explain why a job does not run: its triggers, its queue, its workers, and the gates of its executions."""
+    return ok(await call.node.work.explainer.job(call.namespace, call.path("ref")))
+
+
+class NewSignal(RequestBody, frozen=True, kw_only=True):
+    """A signal: a name, and any JSON."""
+
+    name: Annotated[
+        str, Meta(min_length=1, max_length=MAX_SIGNAL_NAME, description="The name that the execution waits for.")
+    ]
+    payload: Annotated[Raw, Meta(description="The return value of `ctx.wait_for`; null by default.")] = ABSENT
+
+
+@post(
+    f"{API}/executions/{{id}}/signals", "executions.signal", SignalView,
+    access=OPERATE, scope=by_execution, audit=REQUEST, status=202,
+    refuses=(NotFound, Conflict, Gone, KeyReused, TooLarge),
+)  # fmt: skip
+async def signal(call: ApiCall, body: NewSignal) -> Response:
+    """Send a signal to an execution that waits for it, now or later. A signal to an ended execution is refused."""
+    key = call.idempotency_key()
+    sent = await call.node.work.signals.send(call.namespace, call.id(), body.name, body.payload, key)
+    return ok(sent, 202)
+
+
+@post(
+    f"{API}/callbacks/{{token}}", "callbacks.receive", SignalView,
+    access=PUBLIC, scope=closed, audit=UNRECORDED, status=202, repeats="by itself", limit=MAX_SIGNAL,
+    refuses=(NotFound, Conflict, TooLarge),
+)  # fmt: skip
+async def receive_callback(call: ApiCall) -> Response:
+    """Receive the call for a waiting step, with any JSON. The token is the credential; only the first call counts."""
+    if call.body:
+        check_item(b'{"body":' + call.body + b"}", "body")
+    return ok(await call.node.workflows.callbacks.receive(call.path("token"), Raw(call.body)), 202)

@@ -1,23 +1,114 @@
-"""Submissions: converts bodies of requests to requests for the engine, and the engine's receipts to answers."""
+"""Submissions: their bodies, converted to requests for the engine, and answers, made of the engine's receipts."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Meta, Raw, UnsetType
 
 from horae.errors import BadInput, HoraeError
 from horae.model.base.ids import index_of
 from horae.model.base.trace import TraceHeaders
+from horae.model.base.view import Status, View
 from horae.model.executions.submission import Receipt
-from horae.model.fields.derived import reader
-from horae.model.fleet.submit import Submit
+from horae.model.fields.derived import decoded, reader
+from horae.model.fleet.submit import SUBMISSION, Submit
 from horae.server.call import ApiCall
 from horae.server.problems import problem_document
-from horae.server.reading.bodies import decode
+from horae.server.reading.bodies import RequestBody, decode
 from horae.server.reply import encode
-from horae.server.routes.executions.submission_body import MOST_ITEMS, TERMS, ExecutionBody, SubmissionBody, Trigger
-from horae.server.routes.executions.submission_view import Accepted, BulkAccepted, BulkItem
+
+MOST_ITEMS = 10_000  # in one bulk submission
+TERMS = tuple(row for row in SUBMISSION.rows if row.attribute != "job")  # the options of an execution
+Job = Annotated[str, Meta(min_length=1, max_length=128, description=SUBMISSION["job"].field.help)]
+
+if TYPE_CHECKING:  # for type checkers: the fields used in Python
+
+    class Trigger(RequestBody, frozen=True, kw_only=True):
+        params: Raw = Raw()
+        key: str | None = None
+        propagate: bool = True
+        wait_for_dependencies: bool = False
+else:
+    Trigger = decoded(TERMS, "Trigger", "Options of a submission, such as params; all are optional.", RequestBody)
+
+
+class ExecutionBody(Trigger, frozen=True, kw_only=True):
+    """A submission of one execution."""
+
+    job: Job
+
+
+class ManyOfOneJob(Trigger, frozen=True, kw_only=True):
+    """Many executions of one job. `items` are their params; the other fields are common to all of them."""
+
+    job: Job
+    items: Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=MOST_ITEMS)]
+    atomic: Annotated[
+        bool, Meta(description="Accept all items or none; otherwise each item is accepted or refused by itself.")
+    ] = False
+
+
+class ManyExecutions(RequestBody, frozen=True, kw_only=True):
+    """Many executions, each with its own options."""
+
+    items: Annotated[list[ExecutionBody], Meta(min_length=1, max_length=MOST_ITEMS)]
+    atomic: bool = False
+
+
+class SubmissionBody(Trigger, frozen=True, kw_only=True):
+    """A submission in any of the three forms."""
+
+    job: Job | None = None
+    items: list[Raw] | None = None
+    atomic: bool = False
+
+
+class Accepted(View, frozen=True, kw_only=True):
+    """An accepted execution. `deduplicated` means that the submission's key already belonged to this execution.
+
+    `cached` means that an earlier execution's `result` is the answer; `batched`, that the execution includes this
+    submission as the item at `index`. `warning` is present if the job needs something that no worker ever had.
+    """
+
+    execution_id: UUID
+    status: Status
+    deduplicated: bool
+    cached: bool | UnsetType = UNSET
+    result: Any | UnsetType = UNSET
+    batched: bool | UnsetType = UNSET
+    index: int | UnsetType = UNSET
+    warning: str | UnsetType = UNSET
+
+
+class Triggered(Accepted, frozen=True, kw_only=True):
+    """A triggered job. `fires` names the jobs that the end of the execution may start; `note` explains exceptions."""
+
+    fires: tuple[str, ...] = ()
+    note: str | None = None
+
+
+class BulkItem(View, frozen=True, kw_only=True):
+    """The result of one item: an execution, or the problem for which it was refused."""
+
+    execution_id: UUID | UnsetType = UNSET
+    status: Status | UnsetType = UNSET
+    deduplicated: bool | UnsetType = UNSET
+    cached: bool | UnsetType = UNSET
+    batched: bool | UnsetType = UNSET
+    index: int | UnsetType = UNSET
+    error: dict[str, Any] | UnsetType = UNSET
+
+
+class BulkAccepted(View, frozen=True, kw_only=True):
+    """The result of each item, in order; `warnings` is present if jobs need something that no worker ever had."""
+
+    items: list[BulkItem]
+    accepted: int
+    refused: int
+    warnings: list[str] | UnsetType = UNSET
+
 
 _ITEM = msgspec.json.Decoder(ExecutionBody)
 _NOTHING = Trigger()

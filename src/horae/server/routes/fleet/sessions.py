@@ -36,8 +36,7 @@ from horae.server.reading.bodies import LARGE_LIMIT
 from horae.server.reading.queries import Query
 from horae.server.reply import Response, nothing, ok
 from horae.server.route import API, UNRECORDED, delete, get, post
-from horae.server.routes.executions.submission import accepted
-from horae.server.routes.executions.submission_view import Accepted
+from horae.server.routes.executions.submission import Accepted, accepted
 from horae.server.scopes import Arguments, by_session
 
 

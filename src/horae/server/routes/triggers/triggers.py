@@ -2,20 +2,49 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.model.base.view import CompleteList, Page
-from horae.model.triggers.decisions.schedule import KIND_NAMES
+from horae.model.fields.derived import body
+from horae.model.triggers.decisions.preview import MOST
+from horae.model.triggers.decisions.schedule import FIELDS, KIND_NAMES
 from horae.model.triggers.fire_view import PreviewView, TriggerView
 from horae.server.access import EDIT, OPERATE, VIEW
 from horae.server.call import ApiCall
+from horae.server.reading.bodies import RequestBody, When
 from horae.server.reading.queries import JobRef, Paged, Text
 from horae.server.reply import Response, ok
 from horae.server.route import API, CHANGES, UNRECORDED, delete, get, patch, post
 from horae.server.routes.definitions.jobs import IF_MATCH
-from horae.server.routes.triggers.trigger_body import PreviewBody, TriggerBody, TriggerPatch
 from horae.server.scopes import by_job, by_job_filter, closed
+
+if TYPE_CHECKING:  # created at run time from the table
+
+    class TriggerPatch(RequestBody, frozen=True, kw_only=True): ...
+else:
+    TriggerPatch = body(
+        FIELDS,
+        "TriggerPatch",
+        "Parts of a trigger: one kind's fields, rules and params; null resets a field to its default.",
+        RequestBody,
+    )
+
+
+class TriggerBody(TriggerPatch, frozen=True, kw_only=True):
+    """A trigger: the field that defines its kind, and options that differ from the defaults."""
+
+
+class PreviewBody(TriggerPatch, frozen=True, kw_only=True):
+    """A trigger to preview, or `job` and `trigger` of an existing trigger; the start, and the number of fires."""
+
+    job: str | None = None
+    trigger: str | None = None
+    from_: Annotated[When, Meta(description="Only fires strictly after this time; now by default.")] | None = field(
+        default=None, name="from"
+    )
+    count: Annotated[int, Meta(ge=1, le=MOST)] = 10
+
 
 if TYPE_CHECKING:
     KindName = str

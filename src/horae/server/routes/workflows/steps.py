@@ -17,8 +17,7 @@ from horae.server.reading.bodies import RequestBody
 from horae.server.reading.queries import Paged
 from horae.server.reply import Response, ok
 from horae.server.route import API, REQUEST, get, post
-from horae.server.routes.executions.submission import accepted
-from horae.server.routes.executions.submission_view import Accepted
+from horae.server.routes.executions.submission import Accepted, accepted
 from horae.server.scopes import by_execution, closed
 
 _REFUSES = (NotFound, Conflict, Forbidden, Gone, TooLarge)
