@@ -38,7 +38,7 @@ class OutcomeRefused(BadInput):
 
 
 class ExchangeNumber(BadInput):
-    """An exchange does not have the next number of its channel; `expected` is that number."""
+    """The exchanges on a channel of a session are numbered 1, 2, ..., and this one is not next: `expected` is."""
 
     slug, title = "exchange-number", "This exchange has the wrong number"
 

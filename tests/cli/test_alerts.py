@@ -24,9 +24,9 @@ def test_alerts_are_listed_and_acknowledged():
     assert "firing (acknowledged)" in row
     assert "1 delivered, 1 pending" in row
     assert api.requests[-1].query == {"state": "firing", "job": "report"}
-    assert run(api, "alerts", "acknowledge", "a1").stdout == "old of default is acknowledged.\n"
+    assert run(api, "alerts", "acknowledge", "a1").stdout == 'The alert of rule "old" about default is acknowledged.\n'
     api = FakeApi({"POST /alert-rules/old/acknowledge": {"rule": "old", "acknowledged": 4}})
-    assert run(api, "alerts", "acknowledge", "--rule", "old").stdout == "4 alerts of old acknowledged.\n"
+    assert run(api, "alerts", "acknowledge", "--rule", "old").stdout == '4 alerts of rule "old" acknowledged.\n'
     assert (
         run(api, "alerts", "acknowledge").exit_code
         == run(api, "alerts", "acknowledge", "a", "--rule", "b").exit_code

@@ -57,7 +57,7 @@ def test_a_key_is_restricted_and_rotated_and_listed_with_its_restrictions():
         {"overlap": "1h"},
     ]
     assert rotated.stdout == "hk_k2_secret\n"
-    assert "replaces k2, which expires after 1h" in rotated.stderr
+    assert "replaces k2, which stays valid for another 1h" in rotated.stderr
     assert "+commands, queue etl, etl-*" in run(api, "keys", "list").stdout
 
 

@@ -120,7 +120,7 @@ async def test_executions_of_a_job_are_explained_with_it(stage: Stage):
     await stage.job(needs=["gpu"])
     id = await stage.submit()
     found = await stage.node.work.explainer.job(NAMESPACE, "job")
-    assert found.summary == "There is no live worker. 1 more behind that."
+    assert found.summary == "There is no live worker. There is 1 more reason."
     (one,) = found.executions
     assert (one.execution_id, [blocker.gate for blocker in one.blockers]) == (id, ["no-worker"])
     assert one.estimate is not None

@@ -218,7 +218,7 @@ def test_errors_of_the_whole_definition(body, field, words):
         ({"command": {"argv": ["a"], "limits": [1]}}, "command.limits", "list"),
         ({"command": {"argv": ["a"], "user": "a b"}}, "command.user", "user's name"),
         ({"command": {"argv": ["a"], "user": 0}}, "command.user", "user's name"),
-        ({"command": {"shell": "echo ${params.day}"}}, "command.shell", "Nothing is filled"),
+        ({"command": {"shell": "echo ${params.day}"}}, "command.shell", "cannot have placeholders"),
         (
             {"command": None, "python": {"function": "f", "isolation": "thread", "limits": {"files": 9}}},
             "python.limits",

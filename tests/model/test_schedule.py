@@ -99,7 +99,7 @@ def test_a_schedule_is_shown_as_it_was_written(value):
         ({"cron": "0 9 * * *", "timezone": None}, "is null, not a text", "quotes"),
         ({"cron": "0 9 * * *", "timezone": "Paris"}, "no time zone named 'Paris'", "Europe/Paris"),
         ({"cron": "0 9 * * *", "dialect": "vixie"}, "dialect cannot be 'vixie'", "unix"),
-        ({"cron": "0 9 * * *", "dialect": "quartz"}, "5 fields", "leave the dialect out"),
+        ({"cron": "0 9 * * *", "dialect": "quartz"}, "5 fields", "remove the field `dialect`"),
         ({"cron": "0 0 9 * * ? 2025", "dialect": "quartz"}, "has passed", "later year"),
         ({"cron": "0 0 9 * * ? 2027"}, "7 fields", '"dialect": "quartz"'),
         ({"cron": "0 9 * * *", "dstGap": "first"}, "dstGap cannot be", "shift, skip"),

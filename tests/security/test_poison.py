@@ -92,7 +92,7 @@ async def test_params_reach_a_shell_only_through_the_environment():
 
 @pytest.mark.parametrize("line", ["backup ${params.day}", "a; echo ${ params.x } b", "${params['x']}"])
 def test_a_shell_line_with_an_expression_is_refused(line):
-    with pytest.raises(BadInput, match=r"Nothing is filled into a shell line.*environment"):
+    with pytest.raises(BadInput, match=r"A shell line cannot have placeholders.*environment"):
         parse_definition({"name": "a", "command": {"shell": line}}, namespace_name="default", created_at=0)
 
 

@@ -92,8 +92,8 @@ async def test_a_bad_query_is_400_with_its_field(query: str, field: str, api: Ap
         ("GET", "/api/v1/stream?topics=colours", None, "one of: alerts, circuits"),
         ("GET", f"{KEYS}?limit=0", None, "1 to 1000"),
         ("POST", "/api/v1/jobs/x/trigger", {"priority": 10}, "0 (least urgent) to 9 (most urgent)"),
-        ("POST", "/api/v1/jobs/x/rollback", {"version": 0}, "It runs from 1 to"),
-        ("POST", "/api/v1/dlq/retry", {"filter": {"limit": 0}}, "It runs from 1 to 1000."),
+        ("POST", "/api/v1/jobs/x/rollback", {"version": 0}, "Use a value from 1 to"),
+        ("POST", "/api/v1/dlq/retry", {"filter": {"limit": 0}}, "Use a value from 1 to 1000."),
         ("POST", "/api/v1/jobs/x/trigger", {"tags": {"a": 1}}, 'For example: {"team": "data"}.'),
     ],
 )

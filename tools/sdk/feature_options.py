@@ -13,7 +13,7 @@ from horae.features.templates.model.values import FIELDS as TEMPLATE
 from horae.model.fields.table import Row, Rows
 from tools.sdk.options import typed
 
-HEAD = '''"""Keywords of requests. `python -m tools.sdk` writes this module from the tables of their fields."""
+HEAD = '''"""Keyword arguments of the client. `python -m tools.sdk` writes this module from the tables of the fields."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

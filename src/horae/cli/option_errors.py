@@ -13,7 +13,8 @@ from horae.errors import BadInput
 from horae.model.definitions.job import JOB
 from horae.model.triggers.decisions.schedule import TIMES
 
-# The option of each field, the most specific field first: `schedule` matches if none of its members does.
+# The option that sets each field. The first match counts, and a field also matches its members, so specific fields come
+# first: an error in `schedule.x` gets the option of `schedule` only if `schedule.x` has no option of its own.
 _FLAGS = {
     **{f"schedule.{row.name}": f"--{row.flag}" for row in TIMES.rows if row.name != "cron"},
     **FLAGS,
@@ -31,7 +32,10 @@ _AS_JSON = re.compile(r'[{\[]"\w|"\w+":')  # a remedy that shows JSON
 
 @contextmanager
 def in_flags(options: tuple[Callable[..., Any], ...]) -> Iterator[None]:
-    """Replace the field in an error by the option that gave it; replace a remedy in JSON by the help of that option."""
+    """Put the option that set the wrong field before an error's detail.
+
+    If the remedy shows JSON, show the help of the option instead.
+    """
     try:
         yield
     except BadInput as error:
@@ -51,7 +55,7 @@ def flag_of(field: str) -> str:
 
 
 def help_of(flag: str, options: tuple[Callable[..., Any], ...]) -> str:
-    """Return the notation of an option with its help."""
+    """Return an option with its metavar and help, such as "--cron EXPR: ..."; empty if no option has this flag."""
 
     @click.command
     def holder() -> None: ...

@@ -20,13 +20,13 @@ Column = tuple[str, str | Callable[[Any], Any]]  # a heading, and a key or a fun
 
 
 class Age(str):
-    """The key of a time that a table shows relative to now, such as "2m ago".
+    """The name of a field with a time, which a table shows relative to now, such as "2m ago".
 
-    A dotted key, such as "execution.completedAt", reads a nested object.
+    A dotted name, such as "execution.completedAt", reads a nested object.
     """
 
 
-WIDE = 10_000  # columns of the output if it is not a terminal, so that programs get uncut lines
+WIDE = 10_000  # the width in characters if the output is no terminal: so large that no line is cut
 ANSWERS = frozenset({"result", "payload"})  # fields whose value is the user's JSON, shown even if empty
 DATA = ANSWERS | {"params"}  # fields whose value is the user's JSON
 STYLES = {
@@ -167,7 +167,10 @@ def as_json(value: Any) -> str:
 
 
 def as_data(value: Any) -> str:
-    """Return a user's JSON value: objects and lists as YAML, others as JSON; quote a text that would parse as JSON."""
+    """Return a user's JSON value: objects and lists as YAML, others as JSON.
+
+    A text is quoted only if it is empty or would parse as JSON.
+    """
     if isinstance(value, dict | list):
         return as_yaml(value).rstrip("\n")
     return msgspec.json.encode(value).decode() if not isinstance(value, str) or _reads_otherwise(value) else value

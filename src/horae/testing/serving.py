@@ -132,7 +132,7 @@ class Server:
         return execution
 
     def _step(self, until: Instant) -> Micros:
-        """Return the time until the next service wakes, at most until `until`, so that each polls the store once."""
+        """Return the time until a service wakes, but not beyond `until`, so that every service can poll the store."""
         return max(1, min(until, self._clock.next_wake() or until) - self._clock.now())
 
     async def _is_idle(self) -> bool:

@@ -48,10 +48,13 @@ def keys() -> None:
     "--jobs",
     multiple=True,
     metavar="PATTERN",
-    help="Restrict the key to jobs with such names, such as 'etl-*'; repeatable.",
+    help="Restrict the key to jobs whose names match this pattern, such as 'etl-*'; repeatable.",
 )
 @click.option(
-    "--rate", metavar="RATE", help="The most requests to each server, such as 100/1s; requests of workers do not count."
+    "--rate",
+    metavar="RATE",
+    help="The highest rate of requests that each server accepts from this key, such as 100/1s; workers' requests do"
+    " not count.",
 )
 @click.option(
     "--expires", "--expires-in", "expires", metavar="SPAN", help="The key expires after this time, such as 90d."
@@ -69,9 +72,8 @@ async def create(api: Api, name: str, role: Any, expires: str | None, **scope: A
 
 def _replaced(api: Api, made: ApiDocument, given: Given) -> None:
     ends = given["overlap"] or "1d"
-    _show_key(
-        api, made.raw, f"This replaces {given['key_id']}, which expires after {ends}. It will not be shown again."
-    )
+    note = f"This new key will not be shown again. It replaces {given['key_id']}, which stays valid for another {ends}."
+    _show_key(api, made.raw, note)
 
 
 request(

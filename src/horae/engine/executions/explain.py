@@ -37,7 +37,7 @@ FREE = "Nothing holds it: a worker takes it in a moment."
 
 
 class Explainer:
-    """Explains why executions and jobs do not run. A `ref` is a job's name or id."""
+    """Explains why executions and jobs do not run. A `ref` is an execution's id, or a job's name or id."""
 
     def __init__(
         self, env: Env, store: Store, directory: LocalDirectory, holds: HoldWatch, executions: Executions
@@ -157,7 +157,10 @@ class Explainer:
 
 
 def _runs(execution: Execution) -> bool:
-    """Return whether an execution is with a worker. The status of a sleeping one reads `running`, but it is not."""
+    """Return whether a worker has an execution.
+
+    An execution that sleeps, or waits for steps or a signal, has the state `running` here, but no worker has it.
+    """
     return execution.state == RUNNING and execution.reason not in READS_AS_RUNNING
 
 
@@ -165,8 +168,10 @@ def _summary(blockers: Sequence[Blocker], otherwise: str) -> str:
     """Return the first blocker's message and the number of the other blockers."""
     if not blockers:
         return otherwise
-    more = len(blockers) - 1
-    return blockers[0].message if not more else f"{blockers[0].message} {more} more behind that."
+    first, more = blockers[0].message, len(blockers) - 1
+    if not more:
+        return first
+    return f"{first} There is 1 more reason." if more == 1 else f"{first} There are {more} more reasons."
 
 
 def _where(execution: Execution) -> str:

@@ -37,7 +37,10 @@ log = structlog.get_logger("horae.engine")
 
 
 class Sweeper:
-    """Creates partitions in advance, deletes expired rows, continues deletions of jobs, and repairs traces of bugs."""
+    """Creates partitions in advance, deletes expired rows, continues deletions of jobs, and repairs inconsistent rows.
+
+    A bug or a race left the inconsistent rows behind, see `_heal`.
+    """
 
     name = "sweeper"
 
@@ -117,30 +120,34 @@ class Sweeper:
             await self._env.clock.sleep(0)
 
     async def _forget_keys(self, now: Instant) -> None:
-        """Delete expired deduplication keys. Then delete obsolete ones from the next KEYS of the remaining keys."""
+        """Delete expired deduplication keys.
+
+        Then check the next KEYS other keys, and delete those that hold neither a live execution nor a usable result.
+        """
         while await self._store.write(lambda: key_expiry.expire(now, KEYS)):
             await self._env.clock.sleep(0)
         self._keys_walked = await self._store.write(lambda: key_expiry.forget(self._keys_walked, KEYS, now))
 
     async def _forget_fires(self, before: Instant) -> None:
-        """Delete old rows of the ledger.
+        """Delete the rows of fires before an instant from the ledger.
 
-        The next round begins LATE_BY before the instant at which this round ends. Only fires that were decided late can
-        be older than that, and an index of their own finds them.
+        The next round looks only at fires from LATE_BY before this instant onwards. Older rows can remain only if their
+        fires were decided more than LATE_BY late; a separate index finds these rows.
         """
         while await self._store.driver.expire_fires(self._fires_low, before):
             await self._env.clock.sleep(0)
         self._fires_low = before - LATE_BY
 
     async def _finish_deletions(self) -> None:
-        """Continue deletions of jobs that another server left unfinished, or that found slices locked."""
+        """Continue unfinished deletions of jobs: a server stopped, or another transaction had locked some slices."""
         for job in await self._deletions.unfinished():
             await self._deletions.finish(job)
 
     async def _heal(self) -> None:
-        """Queue executions that still wait for resumed jobs, and create the missing sessions of running slices.
+        """Repair inconsistent rows.
 
-        The rescuer then takes these slices back.
+        Release executions that wait for their job to be resumed although it is not paused. Store an ended session for
+        running slices whose session does not exist, so that the rescuer takes these slices back.
         """
         for job in await self._store.gates_left_open():
             await self._promoter.open_gate(job)

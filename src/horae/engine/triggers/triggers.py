@@ -34,7 +34,7 @@ from horae.store.definitions.jobs import StoredJob
 from horae.store.triggers import calendars, trigger_reads
 from horae.store.triggers.trigger_reads import StoredTrigger
 
-MOST_SCANNED = 5_000  # triggers read for one page of a rare kind
+MOST_SCANNED = 5_000  # how many triggers are read for one page at most, if few of them match the filter
 _BODY = 'Send an object such as {"name": "nightly", "cron": "0 2 * * *"}.'
 
 
@@ -55,7 +55,7 @@ class Triggers:
         self._announcer, self._fire_due = announcer, fire_due
 
     async def of_job(self, namespace: int, ref: str) -> list[TriggerView]:
-        """Return a job's triggers by name."""
+        """Return a job's triggers, sorted by name."""
         job = (await find_job(self._store, namespace, ref)).job
         triggers = await self._store.read(lambda: trigger_reads.of_job(job.id))
         return await show_triggers(self._store, namespace, triggers)
@@ -122,7 +122,8 @@ class Triggers:
         def added(job: StoredJob) -> dict[str, Any]:
             present = job.job.spec.triggers
             if any(trigger["name"] == given.get("name") for trigger in present):
-                remedy = f"Choose another name, or change it: `horae triggers edit {job.job.name} {given['name']}`."
+                edit = f"`horae triggers edit {job.job.name} {given['name']}`"
+                remedy = f"Choose another name, or change the existing trigger: {edit}."
                 raise Conflict(f'Job "{job.job.name}" has a trigger named "{given["name"]}".', remedy, field="name")
             return {"triggers": [*present, given]}
 
@@ -134,7 +135,8 @@ class Triggers:
     ) -> TriggerView:
         """Change the fields in the patch.
 
-        Null resets a field to its default. A field of another kind of triggers changes the trigger to that kind.
+        Null resets a field to its default. A field that belongs to another kind of trigger, such as `interval` for a
+        cron trigger, changes the trigger to that kind, and removes the fields of the old kind.
         """
         given = an_object(patch, "body", 'Send what changes, such as {"cron": "0 3 * * *"}.')
 
@@ -178,7 +180,9 @@ class Triggers:
         given = dict(an_object(body, "body", 'Send {"cron": "0 9 * * *", "timezone": "Europe/Paris", "count": 10}.'))
         start, count = given.pop("from", None), given.pop("count", 10)
         if type(count) is not int or not 1 <= count <= MOST:
-            raise BadInput(f"count is a number from 1 to {MOST}.", "Leave it out for 10.", field="count")
+            raise BadInput(
+                f"count is a number from 1 to {MOST}.", "Without `count`, 10 fires are shown.", field="count"
+            )
         after = self._env.now() if start is None else parse_instant(start, field="from")
         ref, name = given.pop("job", None), given.pop("trigger", SCHEDULE)
         if ref is None:
@@ -188,8 +192,8 @@ class Triggers:
                 lambda: show_preview(given, after, count, namespace_name, by=lambda rules: calendar_of(rules, known))
             )
         if given:
-            detail = f"With job, an existing trigger is shown, so {next(iter(given))} cannot be given."
-            raise BadInput(detail, "Leave one of them out.", field="job")
+            detail = f"`job` selects an existing trigger, so `{next(iter(given))}` cannot be given as well."
+            raise BadInput(detail, "Remove one of these two fields.", field="job")
         _, shown = await self._find(namespace, str(ref), str(name))
         known = await self._store.read(lambda: calendars.definitions(namespace))
         timer = shown.timer

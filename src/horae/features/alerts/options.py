@@ -1,4 +1,4 @@
-"""Keywords of requests. `python -m tools.sdk` writes this module from the tables of their fields."""
+"""Keyword arguments of the client. `python -m tools.sdk` writes this module from the tables of the fields."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
@@ -37,7 +37,7 @@ class AlertRuleFields(TypedDict, total=False):
     repeat_every: Span | None
     """The time between reminders, until the alert ends or is acknowledged."""
     max_notices: str | None
-    """The maximum number of notices about new alerts and reminders in a span of time."""
+    """The maximum number of notices (about new alerts, and reminders) in a span of time, such as 5/10m."""
     recovery: bool | None
     """Send a notice when an alert ends."""
     below: str | None
@@ -84,7 +84,7 @@ class AlertChannelFields(TypedDict, total=False):
     host: str | None
     """email: the mail server."""
     port: int | None
-    """email: the port; by default 587, 465 with tls, 25 with none."""
+    """email: the port. Its default depends on tls: starttls 587, tls 465, none 25."""
     tls: Literal["starttls", "tls", "none"] | None
     """email: the encryption of the connection."""
     from_: str | None

@@ -23,7 +23,7 @@ async def erase(api: Api, yes: bool, **options: Any) -> None:
 
     Params, results, errors, logs, files, tags and keys are erased, also those of executions that the erased executions
     submitted. The times and final states of all these executions stay. The audit log stores a receipt. The exit code is
-    1 if some executions were not erased; these are listed with the reason.
+    1 if some executions were not erased, or if an archive file could not be searched; these are listed with the reason.
     """
     if not yes:
         confirm("Erased data cannot be restored. Continue?")
@@ -33,10 +33,10 @@ async def erase(api: Api, yes: bool, **options: Any) -> None:
     else:
         api.out.say(f"Erased {done['erased']:,} of {done['lookedAt']:,} matching executions.")
         for execution in done["live"]:
-            api.out.say(f"Not erased because it has not ended: {execution}")
+            api.out.say(f"This execution was not erased, because it has not ended: {execution}")
         for execution in done["unread"]:
-            api.out.say(f"Not erased because the server has no key to read its params: {execution}")
+            api.out.say(f"This execution was not erased, because the server has no key to read its params: {execution}")
         for file in done["unreadFiles"]:
-            api.out.say(f"Not searched because it is damaged or missing: {file}")
+            api.out.say(f"This archive file was not searched, because it is damaged or missing: {file}")
     if done["live"] or done["unread"] or done["unreadFiles"]:
         click.get_current_context().exit(1)

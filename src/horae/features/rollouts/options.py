@@ -1,4 +1,4 @@
-"""Keywords of requests. `python -m tools.sdk` writes this module from the tables of their fields."""
+"""Keyword arguments of the client. `python -m tools.sdk` writes this module from the tables of the fields."""
 
 from collections.abc import Mapping
 from typing import Any, TypedDict

@@ -1,4 +1,4 @@
-"""Keywords of requests. `python -m tools.sdk` writes this module from the tables of their fields."""
+"""Keyword arguments of the client. `python -m tools.sdk` writes this module from the tables of the fields."""
 
 from collections.abc import Mapping
 from typing import Any, TypedDict
@@ -12,4 +12,4 @@ class TemplateFields(TypedDict, total=False):
     description: str | None
     """What it is for."""
     parameters: Mapping[str, Mapping[str, Any]] | None
-    """A JSON schema for each parameter; one with a default may be left out."""
+    """A JSON schema for each parameter. Jobs may omit parameters whose schema has a default."""

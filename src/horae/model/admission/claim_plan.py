@@ -1,9 +1,10 @@
 """The choice between lanes: how many executions a claim takes from each lane, and in which order.
 
-A worker chooses between its queues by its own weights or order. In a fair queue, the share with the least virtual time
-is next; in a share, the lane with the lowest rank. While other shares wait, a share gets only a quantum of executions
-before the choice is made again. If a lane is chosen several times, the plan adds up the numbers, so that a claim
-queries each lane once.
+A worker chooses between its queues by its own weights or order. A fair queue divides its executions into shares by a
+key, such as the job. The share with the least virtual time is next: it has received the least service for its weight.
+Within a share, the lane with the lowest rank is next. While other shares wait, a share gets only a quantum of
+executions before the choice is made again. If a lane is chosen several times, the plan adds up the numbers, so that a
+claim queries each lane once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,8 +32,8 @@ class WorkerGroup(Struct, frozen=True):
 class LaneState(Struct, frozen=True, kw_only=True):
     """A server's knowledge of a non-empty lane.
 
-    `jobs` are the jobs of which the server has granted executions from this lane; a claim that only prefetches leaves
-    out lanes without its jobs. None stands for any job.
+    `jobs` are the jobs whose executions this server has granted from the lane; None stands for any job. A claim that
+    only prefetches for certain jobs leaves out a lane if none of them is among its `jobs`.
     """
 
     lane: int
@@ -43,7 +44,7 @@ class LaneState(Struct, frozen=True, kw_only=True):
     spread: WorkerGroup | None = None  # workers over which its executions are spread; None: not spread
     limits: tuple[str, ...] = ()  # names of the limits of its queue and its namespace
     queue: int = 0
-    share: str | None = None  # of a fair queue; None: the queue is not fair
+    share: str | None = None  # the key of its share of a fair queue; None: the queue is not fair
     amount: int = UNKNOWN  # number of its executions
     virtual: float = 0.0  # virtual time of its share
     served: int = 0  # number of the last grant to its share; a later grant has a larger number
@@ -118,7 +119,7 @@ class _Share:
 
 
 class _Queue:
-    """The shares of one queue, ordered by turn."""
+    """The shares of one queue in the order in which they are served; without preferences, of all queues together."""
 
     def __init__(self, states: Iterable[LaneState]) -> None:
         shares: dict[str | None, list[LaneState]] = {}
@@ -133,10 +134,10 @@ class _Queue:
         return bool(self._line)
 
     def take(self, most: int, *, alone: bool) -> tuple[LaneState, int]:
-        """Take executions for the share whose turn it is, and return the lane and their number.
+        """Take executions for the share that is next, and return the lane and their number.
 
-        The share gets a quantum; or up to `most` if no other share waits and the queue is `alone`: no other queue waits
-        for its turn.
+        `alone` says that no other queue competes. If no other share waits either, the share gets up to `most`.
+        Otherwise it gets at most a quantum. If slots are reserved for it, it also gets at most these slots.
         """
         _, i, share = heappop(self._line)
         if self._line or not alone:
@@ -166,7 +167,10 @@ def is_plain(states: Sequence[LaneState], preferences: QueuePreferences | None) 
 
 
 def plan_claims(states: Sequence[LaneState], room: int, preferences: QueuePreferences | None = None) -> list[LaneClaim]:
-    """Return how many executions to take from which lane, at most `room` in total, in the order of first choice."""
+    """Return the lanes to claim from, and how many executions to take from each, at most `room` in total.
+
+    The lanes are in the order in which they were first chosen.
+    """
     queues: dict[int, list[LaneState]] = {}
     for state in states:
         queues.setdefault(state.queue if preferences is not None else 0, []).append(state)

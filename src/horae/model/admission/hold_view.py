@@ -15,8 +15,9 @@ from horae.model.base.view import Time, View, shown_time
 class HoldView(View, frozen=True, kw_only=True):
     """A hold on a queue, or on every queue of a namespace.
 
-    `state` is planned (it begins at `from`), open, or ended. `from` and `until` of a window are its current or next
-    opening; they are null when there is none.
+    `state` is planned (it begins at `from`), open, or ended. In a maintenance window (a hold that follows a calendar),
+    `from` and `until` are the beginning and the end of the current or next period in which nothing starts; both are
+    null if there is none.
     """
 
     hold_id: UUID

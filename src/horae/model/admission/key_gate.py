@@ -1,4 +1,7 @@
-"""The gate before the queue: an item is queued when all its keys have room; otherwise it waits at a key without room.
+"""The gate before the queue: an execution is queued when all its keys have room.
+
+An execution can be subject to limits and to a sequence; each has a key. While a key has no room, the execution waits
+until the first such key has room.
 
 All functions are pure. The caller holds the locks of the keys and passes their states.
 """
@@ -35,7 +38,10 @@ class KeyState(Struct):
 
 
 class GateResult(Struct):
-    """The slices that were admitted, the slices that wait, and the (key, parcel) pairs in which a key is held now."""
+    """The slices that were admitted, and the slices that wait.
+
+    `held` has a pair (key of a limit, parcel) for each limit in which admitted items of the parcel now take room.
+    """
 
     queued: list[QueuedSlice] = []
     waiting: list[WaitingSlice] = []
@@ -66,7 +72,7 @@ def pass_gate(
 
 
 def _blocked(entry: GateEntry, states: Mapping[str, KeyState], fresh: bool, *, after: int = 0) -> str | None:
-    """Return the first key that admits no item of an entry, or no further item after `after` items were admitted."""
+    """Return the first key that blocks an entry of which `after` items have been admitted; None if no key does."""
     for key in entry.keys.guarded:
         state = states[key]
         if is_sequence(key):

@@ -27,5 +27,5 @@ def read_cursor(cursor: str, kind: type[T]) -> T:
 def check_limit(limit: int, most: int = 1000) -> int:
     """Return `limit`, the number of items of a page. Raises BadInput if it is not from 1 to `most`."""
     if not 1 <= limit <= most:
-        raise BadInput(f"limit cannot be {limit}.", f"It runs from 1 to {most}.", field="limit")
+        raise BadInput(f"limit cannot be {limit}.", f"Use a value from 1 to {most}.", field="limit")
     return limit

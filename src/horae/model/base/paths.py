@@ -9,8 +9,9 @@ Path = tuple[str, ...]
 Branches: TypeAlias = "dict[str, Branches | None]"  # paths as a tree; None: the whole value at this path is needed
 
 _NAME = r"[A-Za-z_]\w*"
-# Comments and strings, recognized as in the evaluator; names in them are not paths. The expression has been compiled
-# before, so every quote is closed, and a search takes linear time.
+# Comments and strings, recognized as in the evaluator; names in them are not paths. The evaluator has compiled every
+# expression that is searched here, so every quote is closed. No search for a closing quote fails, and the whole search
+# takes linear time.
 PASSED = (
     r"""//[^\n]*|\"\"\"(?:\\(?s:.)|[^\\])*?\"\"\"|'''(?:\\(?s:.)|[^\\])*?'''"""
     r"""|"(?:\\(?s:.)|[^"\\\n])*"|'(?:\\(?s:.)|[^'\\\n])*'"""

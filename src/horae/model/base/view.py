@@ -1,7 +1,7 @@
 """Base classes of API views. Each view is defined beside its subject, in `job_view` and the like.
 
-Names are in camelCase, times are RFC 3339 text, durations are written like "5m", and unknown values are null. In lists,
-a large field is left out, and not null; the single object has it.
+Names are in camelCase, times are RFC 3339 text, durations are written like "5m", and unknown values are null. Items of
+a list do not have the large fields at all, not even as null; the same object has them when it is read alone.
 """
 
 from typing import Annotated, Generic, TypeVar, get_args

@@ -26,10 +26,15 @@ LIVE = "live"
 _LONG = 400 * DAY
 _SOON = Duration(SECOND // 1000, DAY)
 _KEEP = Choice(KEEPS)
-_UNIQUE = 'Write {"key": "${params.customer}", "for": "live"}, with a span such as "24h" instead of "live", or true.'
+_UNIQUE = (
+    'Write {"key": "${params.customer}", "for": "live"}; `for` may also be a span, such as "24h". Or write true: all'
+    ' submissions share one key, for "live".'
+)
 _DEBOUNCE = 'Write {"key": "${params.page}", "wait": "5s", "max": "1m", "keep": "latest"}.'
 _BATCH = 'Write {"size": 100, "wait": "1s", "key": "${params.customer}"}.'
-_CACHE = 'Write {"ttl": "1h", "key": "${params.day}"}; without a key equal params have the same result.'
+_CACHE = (
+    'Write {"ttl": "1h", "key": "${params.day}"}. Without `key`, submissions with equal params get the same result.'
+)
 
 
 def _read_span(value: Any, at: str) -> Micros | None:
@@ -39,7 +44,14 @@ def _read_span(value: Any, at: str) -> Micros | None:
 class DeduplicationRule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The base of a job's stored rules: camelCase, durations in microseconds."""
 
-    key: Annotated[str, Field(Key(), "A key template; without it, all submissions of the job share one key.")] = ""
+    key: Annotated[
+        str,
+        Field(
+            Key(),
+            "A key template. Without it, all submissions of the job share one key; in `cache`, only submissions with"
+            " equal params share one.",
+        ),
+    ] = ""
 
 
 class Unique(DeduplicationRule, frozen=True, kw_only=True):
@@ -79,14 +91,14 @@ class Batch(DeduplicationRule, frozen=True, kw_only=True):
 
 
 class Cache(DeduplicationRule, frozen=True, kw_only=True):
-    """A result that answers equal submissions for a time after its end."""
+    """A successful result that answers submissions with the same key, for a time after its execution ended."""
 
-    ttl: Annotated[Micros, Field(Duration(SECOND, _LONG), "How long a result answers equal submissions.")]
+    ttl: Annotated[Micros, Field(Duration(SECOND, _LONG), "How long a result answers submissions with the same key.")]
 
 
 def _check_debounce(rule: Debounce, at: str) -> None:
     if rule.most is not None and rule.most < rule.wait:
-        remedy = f"It runs from {format_duration(rule.wait)} to 30d."
+        remedy = f"Use a span from {format_duration(rule.wait)} (the value of `wait`) to 30d."
         raise BadInput(f"{at}.max cannot be {format_duration(rule.most)}.", remedy, field=f"{at}.max")
 
 

@@ -26,10 +26,10 @@ class Slice(Struct, frozen=True, kw_only=True, gc=False):
     namespace: int
     attempt: int = 0  # the fencing token: grows with every claim and never repeats
     failures: int = 0  # failures of the job itself, which count against its retries
-    losses: int = 0  # number of its workers that were lost; from the second on it is a suspect, see `suspects.py`
-    alone: int = 0  # losses of workers that held nothing else
-    width: int = 0  # the most bytes that an item with its extra takes in the answer to a worker's exchange
-    flags: int = 0  # bookkeeping that is due when it leaves a shelf, see model/admission/keys.py
+    losses: int = 0  # how often its worker was lost; from 2 on, the items are suspects, see model/fleet/suspects.py
+    alone: int = 0  # how many of these workers held nothing else
+    width: int = 0  # the largest size in bytes of one item with its `Extra`, in the answer to a worker's exchange
+    flags: int = 0  # bits, mostly for bookkeeping when the slice leaves a shelf, see model/admission/keys.py
 
 
 class WaitingSlice(Slice, frozen=True, kw_only=True, gc=False):
@@ -51,7 +51,7 @@ class QueuedSlice(Slice, frozen=True, kw_only=True, gc=False):
 
 
 class RunningSlice(Slice, frozen=True, kw_only=True, gc=False):
-    """A slice that one session holds; `channel` and `n` identify the exchange that granted it."""
+    """A slice that one session holds. The exchange with number `n` on the session's `channel` granted it."""
 
     session: UUID
     channel: int
@@ -81,10 +81,10 @@ def part(source: S, lo: int, hi: int) -> S:
 
 
 class RangeMatch(Struct, frozen=True):
-    """The match of reported spans with held slices.
+    """The result of matching reported ranges with the slices that a session holds.
 
-    A hit is (slice, index of the span, lo, hi). `touched` are the slices with hits, and `left` are the parts of these
-    slices without hits. `missed` are the parts of spans that match no slice.
+    A hit is (slice, index of the range, lo, hi). `touched` are the slices with at least one hit. `left` are the parts
+    of touched slices that no range hit. `missed` are the parts of ranges that hit no slice.
     """
 
     hits: list[tuple[RunningSlice, int, int, int]]
@@ -94,9 +94,9 @@ class RangeMatch(Struct, frozen=True):
 
 
 def match_ranges(held: Sequence[RunningSlice], spans: Sequence[ItemRange]) -> RangeMatch:
-    """Match spans with held slices **that overlap them** at the same attempt.
+    """Match each range with the held slices of the same attempt that overlap it.
 
-    Each item is hit at most once, by the first span that names it. The held slices do not overlap each other.
+    Each item is hit at most once, by the first range that names it. The held slices do not overlap each other.
     """
     free: dict[tuple[UUID, int], list[tuple[int, int, RunningSlice]]] = {}
     for running in sorted(held, key=lambda s: s.lo):
@@ -127,10 +127,10 @@ def _hit(
     hits: list[tuple[RunningSlice, int, int, int]],
     missed: list[ItemRange],
 ) -> None:
-    """Take one span out of the free pieces, in place.
+    """Take one range out of the free pieces, in place.
 
-    The pieces are in order, so a binary search finds those that overlap the span. It must be fast, because a report may
-    name thousands of items one by one, and the server does nothing else meanwhile.
+    The pieces are in order, so a binary search finds the pieces that overlap the range. The search must be fast: a
+    report may name thousands of items one by one, and the server does nothing else meanwhile.
     """
     first = bisect_right(pieces, span.lo, key=lambda piece: piece[1])
     last = bisect_left(pieces, span.hi, lo=first, key=lambda piece: piece[0])
@@ -138,7 +138,7 @@ def _hit(
     taken: list[tuple[int, int]] = []
     for lo, hi, running in pieces[first:last]:
         a, b = max(lo, span.lo), min(hi, span.hi)
-        if a >= b:  # the span is empty
+        if a >= b:  # the range is empty
             kept.append((lo, hi, running))
             continue
         hits.append((running, index, a, b))

@@ -134,7 +134,7 @@ def a_number(value: Any, field: str, least: float, most: float) -> float:
 def a_duration(value: Any, field: str, least: Micros, most: Micros) -> Micros:
     micros = parse_duration(value, field=field)
     if not least <= micros <= most:
-        shown = f"It runs from {format_duration(least)} to {format_duration(most)}."
+        shown = f"Use a value from {format_duration(least)} to {format_duration(most)}."
         raise BadInput(f"{field} cannot be {format_duration(micros)}.", shown, field=field)
     return micros
 
@@ -185,4 +185,4 @@ def _unencodable(text: str) -> bool:
 
 
 def _range(least: float, most: float) -> str:
-    return f"It runs from {least} to {most}."
+    return f"Use a value from {least} to {most}."

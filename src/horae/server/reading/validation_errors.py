@@ -47,7 +47,7 @@ def advice(target: Any, field: str) -> str:
         example = "".join(f" For example: {json.dumps(one)}." for one in schema.get("examples", ())[:1])
         return f"{schema['description']}{example}"
     if isinstance(inner, inspect.IntType) and inner.ge is not None and inner.le is not None:
-        return f"It runs from {inner.ge} to {inner.le}."
+        return f"Use a value from {inner.ge} to {inner.le}."
     return OPENAPI
 
 

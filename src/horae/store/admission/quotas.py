@@ -18,7 +18,8 @@ from horae.store.admission import coarse
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, Insert, Lock, Script, Statement
 
-# Each row has at least one execution, so as many rows as the bound has room left (LIMIT) are enough.
+# LIMIT is the room that is left. Each row has at least one execution, so reading that many rows shows whether the bound
+# is reached.
 QUEUED = Statement(
     "room_in_queue",
     "SELECT COALESCE(sum(n), 0) FROM (SELECT q.hi - q.lo AS n FROM lanes l JOIN queued q ON q.lane = l.id"
@@ -108,7 +109,7 @@ def _count(queues: Sequence[int], most: int) -> Script[int]:
 
 
 def save_pace(found: QuotaRoom) -> Iterable[Insert]:
-    """Yield the changes that record how far namespaces have used up their rates of submissions (their paces)."""
+    """Yield the changes that store the new pace (see rate.py) of each namespace whose submissions count in a rate."""
     rows = [(_pace_name(namespace), found.paces[namespace]) for namespace in sorted(found.paced)]
     if rows:
         yield Insert("rates", RATES, rows, conflict="ON CONFLICT (name) DO UPDATE SET pace = excluded.pace")
@@ -119,9 +120,10 @@ def admit(
 ) -> Script[list[Insert]]:
     """Check that the quotas have room for new executions; raises OverQuota if not.
 
-    `submissions` has the number of executions in requests, by namespace, for the rates of submissions. `created` has
-    the number of executions to create, by envelope; it is smaller if existing executions answer requests. The caller
-    writes the returned changes in the same transaction.
+    `submissions` are pairs of a namespace and a number of submitted executions; they count in the namespace's rate of
+    submissions. `created` are pairs of an envelope (the common fields of a parcel's executions) and a number of new
+    executions. Fewer are created than submitted if deduplication answers submissions with existing executions. The
+    caller writes the returned changes in the same transaction.
     """
     made: dict[QuotaScope, int] = {}
     for envelope, count in created:

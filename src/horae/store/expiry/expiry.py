@@ -1,8 +1,8 @@
 """Deletion of old parcels. A parcel is deleted as a whole, once the retention of all its items is over.
 
-`expire` deletes by age: all old parcels on SQLite; on PostgreSQL only those in DEFAULT partitions, because the
-partitions of days are dropped as a whole. If namespaces have retentions of their own, `walk` also checks the parcels of
-all partitions, one page after another.
+`expire` deletes by age. On SQLite it deletes all old parcels. On PostgreSQL it deletes only the parcels in DEFAULT
+partitions; `postgres/partitions.py` drops the daily partitions as a whole. If namespaces have retentions of their own,
+`walk` also checks the parcels of all partitions, one page after another.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,10 @@ _RANGE: tuple[tuple[str, ColumnType], ...] = (("first", "uuid"), ("last", "uuid"
 
 
 class Ages(NamedTuple):
-    """The instants before which executions and fires are deleted, unless a namespace has a retention of its own."""
+    """The cutoffs of a sweep: older executions and fires are deleted, unless a namespace has a retention of its own.
+
+    `now` is for rows that have an expiry of their own.
+    """
 
     executions: Instant
     fires: Instant
@@ -43,7 +46,7 @@ def live(parcel: str) -> str:
 def needed(parent: str = _PARENT_PARCEL) -> str:
     """Return the SQL condition that a live workflow needs parcel `p`.
 
-    This is the workflow whose steps are in the parcel, or a rerun of a workflow that reuses results of some items.
+    That workflow is the parent of the parcel's executions, or a rerun that reuses results of some of them.
     """
     taken = f"SELECT 1 FROM flow_parcels c WHERE c.taken AND c.child = p.id AND {live('c.parcel')}"
     return f"((p.parent IS NOT NULL AND {live(parent)}) OR EXISTS ({taken}))"
@@ -59,7 +62,10 @@ def unneeded(name: str, text: str) -> Statement:
 
 
 def in_default(statement: Statement) -> Statement:
-    """Return a statement whose text names DEFAULT partitions, such as `parcels_default`; SQLite uses whole tables."""
+    """Add the SQLite text to a statement that names DEFAULT partitions, such as `parcels_default`.
+
+    SQLite has no partitions, so its text names the whole tables.
+    """
     return structs.replace(statement, sqlite=statement.on_sqlite.replace("_default", ""))
 
 
@@ -90,7 +96,7 @@ _BETWEEN = in_default(
 )
 
 START = UUID(int=0)
-EndedParcel = tuple[UUID, Instant]  # a parcel, and the end of its last item
+EndedParcel = tuple[UUID, Instant]  # a parcel, and the latest end of any of its items
 _PAGE_END = Statement(
     "expiry_page_end", "SELECT id FROM parcels WHERE id > $1 AND id < $2 ORDER BY id LIMIT 1 OFFSET $3"
 )
@@ -99,7 +105,8 @@ _ENDED = Statement(
     "SELECT parcel, namespace, state, max(completed_at) FROM history WHERE parcel > $1 AND parcel <= $2"
     " GROUP BY parcel, namespace, state ORDER BY parcel",
 )
-# Checks all conditions again in one snapshot: a parcel stays if an item is live, or has ended since it was selected.
+# Checks all conditions again in one snapshot. A parcel stays if one of its items is live, if one has ended since the
+# parcel was selected, or if a live workflow needs the parcel.
 _FREE = unneeded(
     "parcels_nobody_needs",
     "SELECT p.id FROM given JOIN parcels p ON p.id = given.id WHERE {unneeded}"
@@ -133,8 +140,8 @@ def past_retention(
 ) -> Script[tuple[UUID | None, list[EndedParcel]]]:
     """Check a page of parcels, as `walk` does.
 
-    Return the id after which the next page begins, or None after the last page, and the parcels whose retention is over
-    and that no live execution needs.
+    Return the id after which the next page begins, or None after the last page. Also return the parcels whose retention
+    is over, except those that have a live execution or that a live workflow needs.
     """
     last = first_id_at(before)
     ends = yield Fetch(_PAGE_END, (after, last, batch - 1))
@@ -149,9 +156,9 @@ def past_retention(
 
 
 def unneeded_among(over: Sequence[EndedParcel]) -> Script[list[EndedParcel]]:
-    """Return the parcels without a live execution that no live workflow needs.
+    """Return the parcels that have no live execution and that no live workflow needs.
 
-    `over` has each parcel with the end of its last item. If another item has ended since, the parcel is left out, too.
+    A parcel is also left out if one of its items has ended since the parcel was selected.
     """
     if not over:
         return []

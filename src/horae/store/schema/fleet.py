@@ -51,8 +51,8 @@ duties = table(
     small=True,
 )
 
-# The weighted use of fair shares. Each server adds to rows of its own, and reads how much the rows of the other servers
-# have grown.
+# The service that each share of a fair queue has received: its granted executions, or their expected durations, divided
+# by the share's weight. Each server adds to its own rows, and reads how much the rows of the other servers have grown.
 share_charges = table(
     "share_charges",
     key("queue", INT),
@@ -70,7 +70,7 @@ reservations = table(
     key("lane", INT),
     col("session", ID),  # the session, which takes executions only from this lane
     col("since", BIG),
-    opt("until", BIG),  # set when the reservation was given up: the lane gets none before this instant
+    opt("until", BIG),  # set when the reservation is given up: the lane gets no other reservation before this instant
     small=True,
 )
 

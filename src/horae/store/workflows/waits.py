@@ -1,9 +1,9 @@
 """Waits of workflow steps for signals, callbacks, events and approvals.
 
-A wait is stored when a step begins to wait, and deleted when the wait is over. A step that waits for a signal which has
-arrived already receives it at once. The transaction that stores an event also adds a row to `flow_news` for each step
-that waits for an event of this name; it does not lock the workflows. Later, the transaction that advances due workflows
-checks whether these events end the waits.
+A wait is stored when a step begins to wait, and deleted when the wait is over. If a signal has arrived before the step
+begins to wait for it, the step receives it at once. The transaction that stores an event also adds a row to `flow_news`
+for each step that waits for an event of this name; it does not lock the workflows. Later, the transaction that advances
+due workflows checks whether these events end the waits.
 """
 
 from collections.abc import Iterable, Sequence
@@ -133,7 +133,7 @@ def record_events(
 
 
 def with_events(limit: int) -> Script[list[UUID]]:
-    """Return workflows for whose steps events are stored that were not checked yet."""
+    """Return up to `limit` workflows that have stored events which have not been checked yet."""
     return [row[0] for row in (yield Fetch(FLOWS_WITH_NEWS, (limit,)))]
 
 

@@ -173,7 +173,8 @@ class ChildRuntime:
             raise Cancelled("stopped by request")
         if self._port is None:
             os._exit(0)
-        self._port.interrupted = self._port.interrupted or "cancel"  # until the message with the reason arrives
+        # Assume "cancel" until the StopFrame arrives, which says the kind of the stop.
+        self._port.interrupted = self._port.interrupted or "cancel"
 
     # Messages of the worker
 
@@ -238,7 +239,11 @@ class _Bare:
 
 
 def main() -> None:
-    """Run the child. If its guard dies, the kernel kills it; if the worker dies, the socket closes, so it exits."""
+    """Run the child.
+
+    If the guard (the process that started the child) dies, the kernel kills the child. If the worker dies, the socket
+    closes and the child exits.
+    """
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     ChildRuntime(socket.socket(fileno=SOCKET)).run()
 

@@ -64,18 +64,18 @@ request(
 @click.option("--rule", metavar="NAME", help="Acknowledge all firing alerts of this rule.")
 @remote
 async def acknowledge(api: Api, alert: str | None, rule: str | None) -> None:
-    """Acknowledge an alert, or all alerts of a rule, which stops reminders."""
+    """Acknowledge an alert, or all alerts of a rule. Acknowledged alerts send no more reminders."""
     if (alert is None) == (rule is None):
         raise click.UsageError("Name an alert, or a rule with --rule NAME.")
     if rule is not None:
         count = await api.client.alerts.rules.acknowledge(rule)
         if not api.out.is_for_people:
             return api.out.document({"rule": rule, "acknowledged": count})
-        return api.out.say(f"{count} alert{'' if count == 1 else 's'} of {rule} acknowledged.")
+        return api.out.say(f'{count} alert{"" if count == 1 else "s"} of rule "{rule}" acknowledged.')
     done = await api.client.alerts.acknowledge(str(alert))
     if not api.out.is_for_people:
         return api.out.document(done.raw)
-    return api.out.say(f"{done.rule} of {done.subject} is acknowledged.")
+    return api.out.say(f'The alert of rule "{done.rule}" about {done.subject} is acknowledged.')
 
 
 request(alerts, "alerts.rules.test", show_test, called={"name": "rule"}, examples=("horae alerts test nightly",))

@@ -91,7 +91,8 @@ class Email(Channel, frozen=True, kw_only=True, tag="email", rename={"sender": "
         ChannelField(Text(253, 1), "The mail server.", example="smtp.example.com", flag="smtp", metavar="HOST[:PORT]"),
     ]
     port: Annotated[
-        int | None, ChannelField(Integer(1, 65535), "The port; by default 587, 465 with tls, 25 with none.")
+        int | None,
+        ChannelField(Integer(1, 65535), "The port. Its default depends on tls: starttls 587, tls 465, none 25."),
     ] = None  # always set in a stored channel
     tls: Annotated[
         Tls, ChannelField(Choice(get_args(Tls)), "The encryption of the connection.", default=get_args(Tls)[0])

@@ -58,7 +58,7 @@ class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
         Rate,
         Field(
             NOTICES,
-            "The maximum number of notices about new alerts and reminders in a span of time.",
+            "The maximum number of notices (about new alerts, and reminders) in a span of time, such as 5/10m.",
             name="maxNotices",
             metavar="N/SPAN",
         ),

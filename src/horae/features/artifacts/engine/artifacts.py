@@ -22,12 +22,15 @@ from horae.store.contract import Store
 from horae.store.executions.durable.steps import is_held
 
 log = structlog.get_logger("horae.artifacts")
-MOST_PLAIN = 100  # the most characters of an artifact's name that its location ends with
+MOST_PLAIN = 100  # an artifact's location ends with at most this many characters of its name
 _ODD = re.compile(r"[^A-Za-z0-9._-]|^\.")
 
 
 class Artifacts:
-    """The artifacts of executions. Only the session that holds an execution may upload, and only for this attempt."""
+    """The artifacts of executions.
+
+    Only the session that runs an execution may upload artifacts for it, and only for the attempt that it runs.
+    """
 
     def __init__(
         self, env: Env, store: Store, sessions: SessionCache, executions: Executions, place: FileStorage, limit: int
@@ -133,7 +136,7 @@ class _Content:
 
     @property
     def copy(self) -> bytes | None:
-        """Return the whole content, or None if it is larger than `copied`."""
+        """Return the whole content, or None if it is empty or larger than `copied`."""
         return b"".join(self._copy) if 0 < self.size <= self._copied else None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

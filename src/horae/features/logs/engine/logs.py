@@ -84,7 +84,7 @@ class ExecutionLogs:
         place = START if cursor is None else read_cursor(cursor, tuple[Count, Count])
         check_limit(limit, MOST_LINES)
         if tail is not None and not 0 <= tail <= MOST_LINES:
-            raise BadInput(f"tail cannot be {tail}.", f"It runs from 0 to {MOST_LINES}.", field="tail")
+            raise BadInput(f"tail cannot be {tail}.", f"Use a value from 0 to {MOST_LINES}.", field="tail")
         if sum(given is not None for given in (cursor, after, before)) > 1:
             remedy = "Use one of cursor, after and before."
             raise BadInput("A page cannot begin at several places.", remedy, field="cursor")

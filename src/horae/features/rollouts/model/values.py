@@ -1,4 +1,4 @@
-"""The attempts of the versions that a rollout compares, counted, and the decision to abort the rollout."""
+"""The counts of each version's attempts in a rollout, and the decision to abort the rollout."""
 
 from collections.abc import Collection, Iterator, Mapping
 from math import log2
@@ -13,7 +13,7 @@ UNTIMED = -1  # the bucket of attempts whose duration is not known
 
 
 def buckets_of(attempts: RolloutAttempts) -> Iterator[tuple[int, int]]:
-    """Yield the buckets of attempts, each with a count; those without a known duration are in UNTIMED, the last."""
+    """Yield (bucket, count) pairs. Attempts of unknown duration come last, in the bucket UNTIMED."""
     yield from ((bucket_of(span), 1) for span in attempts.spans)
     if attempts.count > len(attempts.spans):
         yield UNTIMED, attempts.count - len(attempts.spans)

@@ -2,8 +2,8 @@
 
 A placeholder such as `${with.region}` is then replaced by its value; other expressions (`${params.day}`, a shell's
 `${HOME}`) stay unchanged until the job runs. If a text consists of one placeholder only, it becomes the value itself,
-of whatever type. The text of a command is split into words before its placeholders are filled in, so that values never
-create words; a shell line must not have placeholders.
+of whatever type. The text of a command is split into words before its placeholders are filled in, so a value with
+spaces stays one word. A shell line must not have placeholders.
 """
 
 import re
@@ -49,7 +49,7 @@ class Body(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
     parameters: Annotated[
         dict[str, dict[str, Any]],
         Field(
-            PARAMETERS, "A JSON schema for each parameter; one with a default may be left out.",
+            PARAMETERS, "A JSON schema for each parameter. Jobs may omit parameters whose schema has a default.",
             example={"region": {"type": "string", "default": "eu"}},
         ),
     ] = {}  # fmt: skip
@@ -135,7 +135,7 @@ def _text(text: str, values: dict[str, Any], field: str) -> Any:
 
 
 def _is_command(text: str, field: str) -> bool:
-    """Return whether a text is a command line with placeholders, and not a single placeholder."""
+    """Return whether a text is a command line that contains placeholders, and is more than just one placeholder."""
     spots = list(_expressions(text)) if _COMMAND.search(field) and not _DATA.search(field) else []
     return bool(spots) and spots[0] != (0, len(text) - 1)
 
@@ -189,8 +189,9 @@ def check_expressions(value: Any, known: dict[str, Any], field: str = "job") -> 
             if _SHELL.search(field) and not _DATA.search(field):
                 raise BadInput(
                     f"A shell line cannot have placeholders, and this one has {value[start : end + 1]}.",
-                    'Hand it over in the environment, "env": {"REGION": "${with.region}"}, and write "$REGION" with its'
-                    " quotes; or run a program without a shell, by a list of arguments.",
+                    'Pass the value as an environment variable, "env": {"REGION": "${with.region}"}, and write'
+                    ' "$REGION", including the quotes, in the shell line. Or give the command as a list of arguments,'
+                    " which runs without a shell.",
                     field=field,
                 )
             source = value[start + 2 : end]

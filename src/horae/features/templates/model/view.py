@@ -30,7 +30,8 @@ class TemplateView(View, Versioned, frozen=True, kw_only=True):
     updated_at: Time
     description: str
     parameters: Annotated[
-        dict[str, Any], Meta(description="A JSON schema for each parameter; one with a default may be left out.")
+        dict[str, Any],
+        Meta(description="A JSON schema for each parameter. Jobs may omit parameters whose schema has a default."),
     ]
     job: dict[str, Any]
     jobs: Annotated[list[str], Meta(description="The jobs that were made from it; in lists it is empty.")]

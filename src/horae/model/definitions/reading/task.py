@@ -63,9 +63,10 @@ def _shell(value: Any) -> str:
     if filled is not None:
         name = filled[1] or filled[2]
         raise BadInput(
-            f"Nothing is filled into a shell line, and this one contains {filled[0]}...",
-            f'Hand it over in the environment, "env": {{"{name.upper()}": "${{params.{name}}}"}}, and write'
-            f' "${name.upper()}" with its quotes; or run a program without a shell, by argv.',
+            f"A shell line cannot have placeholders, and this one has {filled[0]}...",
+            f'Pass the value as an environment variable, "env": {{"{name.upper()}": "${{params.{name}}}"}}, and write'
+            f' "${name.upper()}", including the quotes, in the shell line. Or give the command as a list of arguments,'
+            " which runs without a shell.",
             field="command.shell",
         )
     return line

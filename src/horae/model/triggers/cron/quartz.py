@@ -78,7 +78,7 @@ def _count(text: str, parts: list[str]) -> str:
         return ORDER
     with suppress(BadInput):
         parse_unix(text, "any/key")
-        return f"It is a valid expression of the unix dialect: leave the dialect out{_translated(['0', *parts])}."
+        return f"It is valid in the unix dialect: remove the field `dialect`{_translated(['0', *parts])}."
     return ORDER
 
 
@@ -87,11 +87,15 @@ def _refuse_macro(text: str) -> None:
     if text.lower() in MACROS:
         instead = _translated(["0", *MACROS[text.lower()].split()])
     reason = f'"{text}" is not allowed: the quartz dialect has no macros.'
-    raise BadInput(reason, f"Leave the dialect out{instead}.", field="schedule")
+    raise BadInput(reason, f"Remove the field `dialect`{instead}.", field="schedule")
 
 
 def _translated(parts: list[str]) -> str:
-    """Continue a remedy with the quartz spelling of a unix expression's six fields, if there is exactly one."""
+    """Return the end of a remedy: the quartz spelling of a unix expression, whose five fields follow a seconds field.
+
+    If weekdays are numbered, return advice about their numbers instead. If both day fields are restricted, quartz has
+    no spelling, and the end is empty.
+    """
     *clock, dom, month, dow = parts
     if dow == "0":
         dow = "SUN"
@@ -134,7 +138,7 @@ def _counted_in_month(where: CronField, item: str) -> Special | None:
         return counted_in_month(where, item)
     found = _LAST_OFFSET.fullmatch(item)
     if found is None or int(found.group(1)) > 30:
-        refuse(where, item, "the days before the last are a number up to 30", 'For example "L-3".')
+        refuse(where, item, "after L- comes a number of days before the month's last day, up to 30", 'Write "L-3".')
     before = int(found.group(1))
     return Nearest(before=before) if found.group(2) else Last(before)
 

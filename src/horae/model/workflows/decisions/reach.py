@@ -9,7 +9,8 @@ from horae.model.workflows.decisions.values import JoinRule, WorkflowStep
 SUCCESS, FAILED, SKIPPED = "success", "failed", "skipped"
 Outcomes = frozenset[str]  # the possible outcomes of a step
 
-# A step can start only if every upstream can have one of the outcomes in _ALL, and at least one of them, one in _ONE.
+# By its join rule, a step can start only if every upstream can have an outcome from _ALL, and at least one upstream can
+# have an outcome from _ONE. A rule without an entry sets no such condition.
 _ALL: Mapping[JoinRule, Outcomes] = {
     "allSuccess": frozenset({SUCCESS}),
     "allDone": frozenset({SUCCESS, FAILED, SKIPPED}),

@@ -64,7 +64,7 @@ async def autoscale_queue(call: ApiCall, query: AutoscaleQuery) -> Response:
     """Read the load of a queue, and the number of workers for a target wait."""
     wait = parse_duration(query.target_wait, field="targetWait")
     if not 1000 <= wait <= MOST_WAIT:
-        raise BadInput(f"targetWait cannot be {query.target_wait}.", "It runs from 1ms to 1d.", field="targetWait")
+        raise BadInput(f"targetWait cannot be {query.target_wait}.", "Use a value from 1ms to 1d.", field="targetWait")
     advice = await call.node.fleet.autoscale.advise(call.namespace, call.path("queue"), wait, query.slots)
     signals = advice.signals
     return ok(

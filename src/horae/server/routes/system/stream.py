@@ -103,7 +103,7 @@ def filter_of(query: StreamQuery) -> StreamFilter:
     """Return the filter of a stream."""
     every = 0 if query.every is None else parse_duration(query.every, field="every")
     if query.every is not None and not LEAST <= every <= MOST:
-        raise BadInput(f"every cannot be {query.every}.", "It runs from 100ms to 1m.", field="every")
+        raise BadInput(f"every cannot be {query.every}.", "Use a value from 100ms to 1m.", field="every")
     every = max((pace for pace in PACES if pace <= every), default=0)
     if query.execution is None:
         return StreamFilter(frozenset(KINDS[topic] for topic in query.topics or KINDS), None, every)

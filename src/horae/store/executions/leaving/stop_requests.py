@@ -1,4 +1,8 @@
-"""Stored requests to sessions to stop items; reports and rescues read them to settle the items accordingly."""
+"""Stored requests that tell a session to stop an execution.
+
+When the session reports the execution, or a server takes it back from an ended session, the server reads the request
+and ends or requeues the execution as requested.
+"""
 
 from collections.abc import Mapping
 from uuid import UUID

@@ -29,7 +29,7 @@ from horae.store.triggers.dependencies import dependency_fires
 from horae.store.triggers.targets import Lead, Target, execution_of, targets
 
 REASON = "dependency"  # the wait reason of executions that wait for dependencies
-AGAIN = SECOND  # pause before an execution is checked again whose row another transaction had locked
+AGAIN = SECOND  # if another transaction has locked the row of an execution, it is checked again after this pause
 POLICIES = Statement("queue_policies", "SELECT q.id, q.policy FROM given JOIN queues q ON q.id = given.queue")
 # SKIP LOCKED: a row that another transaction has locked is left out, because that transaction moves it. The join of the
 # execution is then checked again, see AGAIN.
@@ -54,7 +54,7 @@ class DependentStart(Struct, frozen=True, kw_only=True):
 
     dependent: UUID  # the job
     upstream: tuple[UUID, ...]  # the executions that met the dependencies
-    join: Join | None = None  # None for a start by the number of ends, see `by_count`
+    join: Join | None = None  # None: it starts because every upstream has an unused end, see `arrivals.by_count`
 
     @property
     def extra(self) -> Extra:
@@ -68,16 +68,16 @@ class Consequences(Struct):
     Scripts add to it inside a transaction. After the commit, the server publishes hints and events about it.
     """
 
-    lanes: dict[int, int] = {}  # lanes with new executions, each with their least rank
+    lanes: dict[int, int] = {}  # lanes that got executions -> the lowest rank of these executions
     parcels: list[Parcel] = []  # of new executions
     released: list[QueuedSlice] = []  # executions that moved from `waiting` to `queued`
     wake_at: Instant | None = None  # the earliest due time of waiting executions
     look_at: Instant | None = None  # the earliest time to check joins and workflows
-    ended: list[FinishedItems] = []  # workflows that ended with their last step
+    ended: list[FinishedItems] = []  # workflows that ended because their steps have ended
     stepped: list[StepChange] = []  # steps of workflows that changed their state
-    keeps_newborn: bool = False  # whether steps that may run at once go to the caller instead of the queue
+    keeps_newborn: bool = False  # set by the caller: steps that may run at once are put into `newborn`, not queued
     newborn: list[QueuedSlice] = []  # these steps; the caller must put them on a shelf
-    open: set[int] = set()  # lanes without a hold or a limit, until the commit
+    open: set[int] = set()  # lanes of new steps without a hold or a limit; valid until the transaction commits
 
     def queue(self, slices: Iterable[QueuedSlice]) -> None:
         for queued in slices:
@@ -102,7 +102,7 @@ class Consequences(Struct):
 
 
 def upstream_executions(needed: Collection[UUID], parts: Parts) -> tuple[UUID, ...]:
-    """Return the executions in the parts of the upstreams that a join needs, in the order of the upstreams' ids."""
+    """Return the executions of needed upstreams that have ended (have a `JoinPart`), sorted by the upstream's id."""
     return tuple(parts[upstream].execution for upstream in sorted(needed) if upstream in parts)
 
 
@@ -172,8 +172,9 @@ def policies_of(queues: Collection[int]) -> Script[dict[int, Policy]]:
 def release(joins: Sequence[Join], now: Instant, done: Consequences) -> Script[list[Join]]:
     """Release the waiting executions of joins, and return the joins with their new state, for the caller to write.
 
-    A released execution is queued, or waits for its due time. If another transaction has locked an execution, its join
-    is checked again later. If an execution no longer waits, it was ended in another way, and the join ends, too.
+    A released execution is queued, or waits for its due time, its limits or its sequence. If another transaction has
+    locked an execution, its join is checked again later. If an execution no longer waits, it was ended in another way,
+    and the join ends, too.
     """
     if not joins:
         return []
