@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from horae.cli.first_key import make_folder
-from horae.engine.storage.folder import Folder
+from horae.engine.storage.file_storage import Folder
 from horae.env import system_env
 from horae.store.copying.backup import backup, restore
 from horae.store.open import open_store_driver

@@ -8,7 +8,7 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from horae.engine.base.backups import MARK
+from horae.engine.base.installation import MARK
 from horae.engine.server_node import ServerNode
 from horae.env import Env, system_env
 from horae.errors import Busy, Conflict

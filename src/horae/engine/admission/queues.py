@@ -1,4 +1,4 @@
-"""Operations on queues: define, make default, drain and purge.
+"""Operations on queues: define, make default, drain, purge and show.
 
 After a change of a policy the reranker reorders the queue.
 """
@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 from msgspec import Struct
 
+from horae.engine.admission.holds import QueueHolds
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.base.refs import in_quotes, nearest
 from horae.engine.definitions.directory import LocalDirectory
@@ -16,16 +17,29 @@ from horae.engine.executions.outcomes import Outcomes
 from horae.env import Env
 from horae.errors import BadInput, Conflict, NotFound
 from horae.model.admission.policy import write_policy
-from horae.model.admission.queue import DEFAULT_QUEUE, Queue, QueueSpec, QueueState, merge_queue, parse_queue
+from horae.model.admission.queue import (
+    DEFAULT_QUEUE,
+    QUEUE,
+    Queue,
+    QueueSpec,
+    QueueState,
+    merge_queue,
+    parse_queue,
+    show_queue,
+)
+from horae.model.admission.queue_view import LaneView, QueueView
 from horae.model.fields.values import NAME, a_name
 from horae.store.admission import queues as moves
+from horae.store.admission.holds import running_by_queue
 from horae.store.contract import Store
 from horae.store.executions.leaving.cancel_job import START
+from horae.store.executions.reads.depths import depths
 from horae.store.tenancy import namespaces
 from horae.store.triggers.dependencies.starts import Consequences
 
 BATCH = 500  # slices ended in one transaction
 MOST_QUEUES = 10_000  # of a namespace
+MOST_LANES = 100  # lanes in a queue's view: the deepest ones
 log = structlog.get_logger("horae.engine")
 
 
@@ -162,3 +176,47 @@ class Queues:
 
     def _queues_of(self, namespace: int) -> list[Queue]:
         return [queue for queue in self._directory.queues.values() if queue.namespace == namespace]
+
+
+class QueueViews:
+    """Builds views of queues with their depth, running executions and holds."""
+
+    def __init__(self, store: Store, directory: LocalDirectory, holds: QueueHolds) -> None:
+        self._store, self._directory, self._holds = store, directory, holds
+
+    async def list(self, namespace: int) -> list[QueueView]:
+        """Return all queues of a namespace as they are in the store, not as this server's directory has them."""
+        directory = await self._store.directory()
+        view = await self._viewer(namespace)
+        return [view(queue) for queue in directory.queues if queue.namespace == namespace]
+
+    async def show(self, queue: Queue) -> QueueView:
+        """Return one queue."""
+        return (await self._viewer(queue.namespace))(queue)
+
+    async def _viewer(self, namespace: int) -> Callable[[Queue], QueueView]:
+        """Return a function that builds views, with counts read once for the whole namespace."""
+        queued = await self._store.read(lambda: depths(namespace))
+        runs = await self._store.read(lambda: running_by_queue(namespace))
+        holds = [hold for hold in await self._holds.list(namespace) if hold.state == "open"]
+        lanes = [lane for lane in self._directory.lanes.values() if lane.namespace == namespace]
+
+        def view(queue: Queue) -> QueueView:
+            own = [
+                LaneView(needs=sorted(lane.needs), share=lane.share, queued=queued.get(lane.id, 0))
+                for lane in lanes
+                if lane.queue == queue.id
+            ]
+            held = [hold for hold in holds if hold.queue in (None, queue.name)]
+            paused = any(hold.paused for hold in held)
+            return QueueView(
+                name=queue.name,
+                **QUEUE.keywords(show_queue(queue.spec, queue.is_default)),
+                state="paused" if paused else "held" if held else queue.state,
+                queued=sum(lane.queued for lane in own),
+                running=runs.get(queue.id, 0),
+                lanes=sorted(own, key=lambda lane: -lane.queued)[:MOST_LANES],
+                holds=held,
+            )
+
+        return view

@@ -11,10 +11,7 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.engine.admission.fair_shares import FairShares
-from horae.engine.admission.full_lanes import FullLanes
-from horae.engine.admission.lane_estimates import NO_JOBS, LaneEstimates
-from horae.engine.admission.lane_needs import LaneNeeds
-from horae.engine.admission.occupied_lanes import OccupiedLanes, may_prefetch_short
+from horae.engine.admission.lanes import NO_JOBS, FullLanes, LaneEstimates, LaneNeeds, OccupiedLanes, may_prefetch_short
 from horae.engine.admission.preference_cache import PreferenceCache
 from horae.engine.base.hints import MANY, Hint, Hints
 from horae.engine.base.refs import find_job, no_such_job

@@ -11,8 +11,8 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.engine.base.refs import as_id, in_quotes, nearest
+from horae.engine.definitions.params import check_params
 from horae.engine.definitions.permits import check_job, check_name, visible
-from horae.engine.definitions.step_params import check_params
 from horae.errors import BadInput
 from horae.model.definitions.job import Spec
 from horae.model.definitions.reading.owned import derive, with_calls

@@ -1,14 +1,16 @@
-"""Promotion: waiting executions that are due are queued."""
+"""Due times of executions that no worker holds: promotion to the queue, and timeouts."""
 
 from uuid import UUID
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
+from horae.engine.executions.outcomes import Outcomes
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, Instant
 from horae.store.contract import Store
+from horae.store.executions.leaving import timeouts
 from horae.store.executions.promote import LONG_AGO, PromotionResult
 
 CHECK_EVERY = 1.0  # seconds between checks that need no hint
@@ -91,3 +93,31 @@ class Promoter:
             total += promoted.rows
             if promoted.rows < self._batch:
                 return total
+
+
+class TimeoutEnforcer:
+    """Ends executions that took too long in the queue, or altogether. Sleeps until the earliest possible timeout."""
+
+    name = "timeouts"
+
+    def __init__(self, env: Env, store: Store, settings: EngineSettings, outcomes: Outcomes, clock: ClockWatch) -> None:
+        self._env, self._store = env, store
+        self._batch, self._outcomes, self._clock = settings.promote_batch, outcomes, clock
+        self.ended = 0
+        self.alarm = Alarm()
+
+    async def step(self) -> Wait:
+        """Check one batch of parcels; return the wait before the next call: 0 if the batch was full."""
+        if not self._clock.trusted:
+            return CHECK_EVERY
+        asked_at = self._env.now()
+        checked, effects = await self._store.end_overdue(self._batch)
+        if effects.ended:
+            self.ended += sum(end.hi - end.lo for end in effects.ended)
+            self._outcomes.publish_settled(effects)
+        if checked == self._batch:
+            return 0.0
+        next_at = await self._store.read(timeouts.next_due)
+        if checked == 0 and is_held(next_at, asked_at):
+            return RETRY_HELD
+        return wait_until(next_at, self._env.now())

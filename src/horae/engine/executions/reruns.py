@@ -1,4 +1,7 @@
-"""Reruns: an ended execution is run again as a new one, from the beginning or from the step that failed."""
+"""Reruns: an ended execution is run again as a new one, from the beginning or from the step that failed.
+
+A rerun may close a dead letter in the history of the failure.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -8,11 +11,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from horae.engine.base.refs import nearest
-from horae.engine.executions.dead_letter import dead_letter_of
 from horae.engine.executions.executions import Executions
 from horae.errors import BadInput, Conflict
+from horae.model.base.ids import index_of, parcel_of
 from horae.model.documents.merge import merge
-from horae.model.executions.execution import FINAL, Extra, Rerun
+from horae.model.executions.execution import FINAL, Execution, Extra, Rerun
 from horae.model.executions.submission import Receipt
 from horae.model.fleet.submit import Submit
 from horae.model.tenancy.sealed import is_sealed
@@ -20,9 +23,13 @@ from horae.model.workflows.decisions.plan import Plan
 from horae.model.workflows.decisions.rerun import FAILED
 from horae.store.contract import Store
 from horae.store.executions.leaving import dead_letters
+from horae.store.executions.leaving.dead_letters import RETRIED
+from horae.store.executions.reads import execution_lists as lists
+from horae.store.executions.reads import execution_reads as reads
 from horae.store.workflows import reads as flow_reads
 
 SubmitAll = Callable[..., Awaitable[Sequence[Receipt]]]
+MOST_STEPS = 100  # links of one history that are followed
 
 
 class RerunRequest(Struct, frozen=True, kw_only=True):
@@ -96,3 +103,36 @@ def patched_params(params: Raw, patch: dict[str, Any]) -> Raw:
         remedy = "Run it again as it is, or submit it with all its params."
         raise BadInput("Its params are sealed, and cannot be changed in part.", remedy, field="params")
     return Raw(msgspec.json.encode(merge(msgspec.json.decode(params), patch)))
+
+
+async def dead_letter_of(store: Store, execution: Execution) -> UUID | None:
+    """Return the open dead letter that a new run of an execution closes, or None.
+
+    A cancelled rerun leads back to the letter that it was meant to close. The letter of a failure that was run again
+    and failed again is already closed: the newest letter of its history is returned instead.
+    """
+    at: Execution | None = execution
+    for _ in range(MOST_STEPS):
+        if at is None or at.extra.step is not None:
+            return None
+        if at.state != "failed":
+            at = await _execution(store, at.namespace, at.extra.retry_of)
+            continue
+        again = await _run_again_as(store, at.id)
+        if again is None:
+            return at.id
+        at = await _execution(store, at.namespace, again)
+        if at is None or at.state != "failed":
+            return None
+    return None
+
+
+async def _execution(store: Store, namespace: int, wanted: UUID | None) -> Execution | None:
+    found = None if wanted is None else await store.read(lambda: reads.by_id(wanted, namespace))
+    return None if found is None else found.execution
+
+
+async def _run_again_as(store: Store, execution: UUID) -> UUID | None:
+    span = parcel_of(execution), index_of(execution), index_of(execution) + 1
+    mark = (await store.read(lambda: lists.marks([span]))).get(span[:2])
+    return mark.execution if mark is not None and mark.kind == RETRIED else None

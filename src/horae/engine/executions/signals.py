@@ -1,4 +1,4 @@
-"""Signals: messages to waiting executions."""
+"""Signals: messages to waiting executions; and callbacks: signals to steps of workflows, by a URL of their own."""
 
 from functools import partial
 from uuid import UUID, uuid5
@@ -6,19 +6,21 @@ from uuid import UUID, uuid5
 from msgspec import Raw
 
 from horae.engine.base.hints import Hint, Hints
+from horae.engine.base.tokens import new_callback_secret
 from horae.engine.executions.executions import Executions
 from horae.env import Env, Instant
-from horae.errors import BadInput, Busy, Conflict, TooLarge
+from horae.errors import BadInput, Busy, Conflict, NotFound, TooLarge
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.parcel import check_item
 from horae.model.executions.signal_waits import MOST_KEPT, Signal, SignalView
 from horae.model.fleet.protocol import MAX_SIGNAL, MAX_SIGNAL_NAME
-from horae.model.workflows.decisions.waits import CALLBACK
+from horae.model.workflows.decisions.waits import CALLBACK, read_token
 from horae.store.contract import Store
 from horae.store.executions.durable import signals
 from horae.store.script import Script
 from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import by_hand as flow_by_hand
+from horae.store.workflows.workflow_run import keep_secret
 
 TRIES, PAUSES = 100, 10  # tries without a pause, then tries after a pause each
 PAUSE = 0.05  # seconds
@@ -85,3 +87,34 @@ def _check(name: str, payload: Raw) -> None:
         raise TooLarge(f"The payload has {len(payload)} bytes.", f"{MAX_SIGNAL} are allowed; send a reference.")
     if payload:
         check_item(b'{"payload":' + bytes(payload) + b"}", "payload")
+
+
+class Callbacks:
+    """Receives calls for waiting steps. The token in the URL is the credential, is for one step and counts once."""
+
+    def __init__(self, store: Store, signals: SignalSender) -> None:
+        self._store, self._signals = store, signals
+        self._secret = b""
+
+    async def prepare(self) -> None:
+        """Read the secret that all servers share from the store; the first server stores a new one."""
+        fresh = new_callback_secret()
+        self._secret = await self._store.write(lambda: keep_secret(fresh))
+
+    @property
+    def secret(self) -> bytes:
+        """The secret from which the tokens of callbacks are derived; only the servers of this store know it."""
+        return self._secret
+
+    async def receive(self, token: str, body: Raw) -> SignalView:
+        """Deliver a call and its body to a step. Raises NotFound for a forged token."""
+        found = read_token(self._secret, token)
+        if found is None:
+            raise NotFound("There is no such callback.", "Use the URL as the workflow gave it.")
+        execution, step = found
+        name = f"{CALLBACK}{step}"
+        signal = Signal(id=uuid5(execution, name), name=name, payload=bytes(body) or b"null")
+        sent = await self._signals.deliver(execution, signal)
+        if sent.verdict == "final":
+            raise Conflict("The workflow has ended.", "The call was too late, or no longer needed.")
+        return SignalView(execution_id=execution, name=step, delivered=sent.verdict == "delivered")

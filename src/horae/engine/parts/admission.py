@@ -11,8 +11,7 @@ from horae.engine.admission.limit_reconciler import LimitReconciler
 from horae.engine.admission.placement.placer import Placer
 from horae.engine.admission.placement.preemptor import Preemptor
 from horae.engine.admission.placement.reserver import Reserver
-from horae.engine.admission.queue_views import QueueViews
-from horae.engine.admission.queues import Queues
+from horae.engine.admission.queues import Queues, QueueViews
 from horae.engine.admission.quotas import Quotas
 from horae.engine.admission.reranking import Reranker
 from horae.engine.fleet.backstop import Backstop

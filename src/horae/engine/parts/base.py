@@ -6,15 +6,14 @@ from uuid import UUID
 from horae.engine.base import execution_log
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.counters import Counters
-from horae.engine.base.epoch_watch import EpochWatch
 from horae.engine.base.event_feed import EventFeed
 from horae.engine.base.execution_sealing import ExecutionSealer
 from horae.engine.base.hints import Hints
+from horae.engine.base.installation import DiskSpaceCheck, EpochWatch
 from horae.engine.base.sealing import Sealer
 from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.outcomes import Outcomes
 from horae.engine.fleet.answers import ParcelCache
-from horae.engine.fleet.disk_space import DiskSpaceCheck
 from horae.engine.parts.part import ServerPart
 from horae.engine.service import Service
 from horae.engine.settings import EngineSettings

@@ -6,11 +6,11 @@ from horae.engine.base.zones import ZoneRules
 from horae.engine.parts.base import BasePart
 from horae.engine.parts.part import ServerPart
 from horae.engine.service import Service
+from horae.engine.triggers.dependencies import JoinChecker
 from horae.engine.triggers.fire_audit import FireAuditor
 from horae.engine.triggers.fire_counts import FireCounts
 from horae.engine.triggers.fire_forecasts import FireForecasts
 from horae.engine.triggers.fires import Fires
-from horae.engine.triggers.joins import JoinChecker
 from horae.engine.triggers.scheduler import Scheduler
 from horae.engine.triggers.streaks import Streaks
 from horae.engine.triggers.turns import Turns

@@ -14,7 +14,7 @@ from horae.engine.fleet.workers import Workers
 from horae.engine.parts.base import BasePart
 from horae.engine.parts.part import ServerPart
 from horae.engine.service import Service
-from horae.engine.tenancy.master_key_check import MasterKeyCheck
+from horae.engine.tenancy.sealed_kinds import MasterKeyCheck
 from horae.model.executions.tracer import Tracer
 
 

@@ -1,15 +1,40 @@
-"""Tenancy: namespaces, keys and rates of requests."""
+"""Tenancy: namespaces, keys, rates of requests, and the audit trail."""
 
-from horae.engine.base.backups import Backups
-from horae.engine.base.store_report import StoreReport
+from typing import Protocol
+
+from horae.engine.base.installation import Backups, StoreReport
 from horae.engine.parts.base import BasePart
 from horae.engine.parts.part import ServerPart
-from horae.engine.tenancy.audit_trail import AuditTrail
 from horae.engine.tenancy.idempotent_requests import IdempotentRequests
 from horae.engine.tenancy.keys import ApiKeys, UserSessions
 from horae.engine.tenancy.namespaces import Namespaces
-from horae.engine.tenancy.request_rates import RequestRates
 from horae.engine.tenancy.sealed_kinds import SealedKinds
+from horae.engine.tenancy.throttle import RequestRates
+from horae.model.tenancy.audit import AuditEntry
+from horae.model.tenancy.principal import Principal
+
+
+class AuditTrail(Protocol):
+    """Records changes before they begin and after they end, sign-ins, and refusals. A feature implements it."""
+
+    async def append(self, entry: AuditEntry) -> int:
+        """Write an entry; return its number in the trail once it is stored."""
+        ...
+
+    async def note(self, principal: Principal, address: str, action: str, target: str = "", detail: str = "{}") -> None:
+        """Record an action by which a caller without a credential got one, such as a sign-in."""
+        ...
+
+    async def deny(self, entry: AuditEntry) -> None:
+        """Record that a credential lacks a permission. Repetitions are recorded only now and then."""
+        ...
+
+    async def fail(self, action: str, name: str, address: str, said: str) -> None:
+        """Record that a sign-in failed; `said` is the error that was answered.
+
+        Repetitions are recorded only now and then.
+        """
+        ...
 
 
 class TenancyPart(ServerPart):

@@ -7,12 +7,11 @@ from horae.engine.base.survey import Surveyor
 from horae.engine.executions.execution_audit import ExecutionAuditor
 from horae.engine.executions.executions import Executions
 from horae.engine.executions.explain import Explainer
-from horae.engine.executions.promoter import Promoter
+from horae.engine.executions.promoter import Promoter, TimeoutEnforcer
 from horae.engine.executions.reruns import Reruns
 from horae.engine.executions.signals import SignalSender
 from horae.engine.executions.submitter import Submitter
 from horae.engine.executions.sweeper import Sweeper
-from horae.engine.executions.timeout_enforcer import TimeoutEnforcer
 from horae.engine.parts.admission import AdmissionPart
 from horae.engine.parts.base import BasePart
 from horae.engine.parts.definitions import DefinitionsPart

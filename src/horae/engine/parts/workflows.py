@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Sequence
 
+from horae.engine.executions.signals import Callbacks
 from horae.engine.parts.base import BasePart
 from horae.engine.parts.part import ServerPart
 from horae.engine.parts.work import WorkPart
 from horae.engine.service import Service
-from horae.engine.workflows.callbacks import Callbacks
 from horae.engine.workflows.steps_by_hand import StepsByHand
 from horae.engine.workflows.workflow_graphs import WorkflowGraphs
 from horae.engine.workflows.workflow_grid import WorkflowGrid

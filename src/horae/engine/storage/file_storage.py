@@ -1,15 +1,19 @@
-"""The interface of file storage, and its choice by URL."""
+"""The interface of file storage, its choice by URL, and the storage in a folder."""
 
+import asyncio
+import os
 from collections.abc import AsyncIterable, AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from horae import private
 from horae.engine.storage.buckets import Bucket
-from horae.engine.storage.folder import Folder
 from horae.errors import BadInput
 
 SCHEMES = ("s3", "gs", "az")
+PIECE = 256 * 1024
 
 
 class FileStorage(Protocol):
@@ -39,3 +43,60 @@ def open_storage(url: str) -> FileStorage:
         remedy = f"Give a folder, or a URL of one of {', '.join(f'{scheme}://' for scheme in SCHEMES)}."
         raise BadInput(f"Artifacts cannot be stored at {url!r}.", remedy, field="artifacts")
     return Folder(Path(url))
+
+
+class Folder:
+    """Stores each file below a folder, and removes subfolders that became empty.
+
+    Several servers need a folder that all of them share.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.absolute()
+        self.url = self._root.as_uri()
+
+    async def write(self, location: str, pieces: AsyncIterable[bytes]) -> None:
+        path = self._root / location
+        await asyncio.to_thread(private.make_folder, path.parent)
+        descriptor = await asyncio.to_thread(private.create_file, path)
+        try:
+            async for piece in pieces:
+                await asyncio.to_thread(_write, descriptor, piece)
+            await asyncio.to_thread(os.fsync, descriptor)
+        finally:
+            os.close(descriptor)
+        await asyncio.to_thread(_sync, path.parent)
+
+    async def read(self, location: str) -> AsyncIterator[bytes]:
+        file = await asyncio.to_thread((self._root / location).open, "rb")
+        try:
+            while piece := await asyncio.to_thread(file.read, PIECE):
+                yield piece
+        finally:
+            file.close()
+
+    async def remove(self, location: str) -> None:
+        await asyncio.to_thread(self._remove, self._root / location)
+
+    def _remove(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+        for folder in path.parents:
+            if folder == self._root:
+                return
+            with suppress(OSError):  # it is not empty
+                folder.rmdir()
+
+
+def _write(descriptor: int, piece: bytes) -> None:
+    rest = memoryview(piece)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _sync(folder: Path) -> None:
+    """Write a folder to disk, because a new file survives a crash only if its entry in the folder does."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,8 +1,11 @@
-"""Limits on wrong guesses of credentials, by source: waits that grow after each guess, and a slow rate of guesses."""
+"""Limits on requests: rates by credential, and waits after wrong guesses of credentials, by source."""
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address
 
-from horae.env import Env
+from horae.env import SECOND, Env, Instant
+from horae.errors import TooOften
+from horae.model.admission.rate import UNUSED, Rate
+from horae.model.tenancy.principal import Principal, RequestLimit
 
 FORGOTTEN_AFTER = 900.0  # seconds without a wrong guess
 LONGEST = 900.0  # seconds: the longest wait
@@ -84,3 +87,37 @@ def network_of(address: str, bits: int = 32) -> str:
     if isinstance(parsed, IPv4Address):
         return str(parsed) if bits == 32 else str(IPv4Network((parsed, bits), strict=False))
     return str(IPv6Network((int(parsed) >> 64 << 64, 64)))
+
+
+class RequestRates:
+    """Counts requests by credential and refuses those that exceed the rate. Each server counts for itself.
+
+    All requests of a span may arrive at once after a pause. A credential without a rate costs no work. Exchanges of
+    workers are not counted: they are limited by the workers' slots and connections.
+    """
+
+    def __init__(self, env: Env, default: Rate | None = None) -> None:
+        """`default` is the rate of credentials that have no rate of their own."""
+        self._env, self._default = env, default
+        self._paces: dict[str, Instant] = {}
+        self.refused = 0
+
+    def take(self, principal: Principal) -> None:
+        """Count a request. Raises TooOften without counting it when the rate is exceeded."""
+        allowed = principal.allowance
+        if allowed is None:
+            if self._default is None:
+                return
+            allowed = RequestLimit(of=principal.key, rate=self._default)
+        now, rate = self._env.now(), allowed.rate
+        pace = self._paces.pop(allowed.of, UNUSED)
+        if not rate.room(pace, now):
+            self._paces[allowed.of] = pace
+            self.refused += 1
+            wait = max(1, -(-(rate.opens_at(pace) - now) // SECOND))
+            remedy = f"Repeat it in {wait} s; an administrator can create a key with another `rate`."
+            detail = f"This credential may send requests to each server at a rate of {rate}, and has exceeded it."
+            raise TooOften(detail, remedy, retryAfter=wait)
+        self._paces[allowed.of] = rate.after(pace, 1, now)
+        if len(self._paces) > MOST:
+            del self._paces[next(iter(self._paces))]  # the credential whose last request is the oldest

@@ -2,17 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from horae.engine.executions.probes import (
-    circuits,
-    limits,
-    order,
-    placement,
-    queues,
-    relations,
-    times,
-    triggers,
-    workers,
-)
+from horae.engine.executions.probes import admission, order, placement, relations, times, triggers, workers
+from horae.engine.executions.probes import admission as limits
 from horae.engine.executions.probes.case import Case, ExecutionCase, Sources
 from horae.model.executions.gates import Blocker
 
@@ -29,11 +20,11 @@ OF_EXECUTIONS: Mapping[str, Probe] = {
     "sequence": limits.sequence,
     "rate": limits.rate,
     "overlap": relations.overlap,
-    "paused": queues.paused,
+    "paused": admission.paused,
     "workflow-paused": relations.workflow_paused,
-    "circuit": circuits.circuit,
-    "queue-paused": queues.queue_paused,
-    "held": queues.held,
+    "circuit": admission.circuit,
+    "queue-paused": admission.queue_paused,
+    "held": admission.held,
     "queue-limit": limits.queue_limit,
     "namespace-limit": limits.namespace_limit,
     "no-worker": workers.no_worker,
@@ -49,10 +40,10 @@ OF_EXECUTIONS: Mapping[str, Probe] = {
     "ahead": workers.ahead,
 }
 OF_JOBS: Mapping[str, JobProbe] = {
-    "paused": queues.paused,
-    "circuit": circuits.circuit_of_job,
-    "queue-paused": queues.queue_paused,
-    "held": queues.held,
+    "paused": admission.paused,
+    "circuit": admission.circuit_of_job,
+    "queue-paused": admission.queue_paused,
+    "held": admission.held,
     "no-worker": workers.no_worker,
     "no-key": workers.no_key,
     "deleted": triggers.deleted,

@@ -48,6 +48,7 @@ StepBody = body(
     needed=("name",),
 )
 
+IF_MATCH = {"If-Match": "The ETag of the job that was read: the edit is refused if the job has changed since."}
 _STEPS: Any = list[StepBody]  # type: ignore[valid-type] # created at run time
 
 
@@ -105,9 +106,6 @@ class DeleteJobQuery(Query, frozen=True, kw_only=True):
     queued: Annotated[Literal["cancel", "finish"], Meta(description="The treatment of queued executions.")] = "cancel"
     running: Annotated[Literal["cancel", "finish"], Meta(description="The treatment of running executions.")] = "finish"
     force: Annotated[bool, Meta(description="Delete the job even if workflows run it.")] = False
-
-
-IF_MATCH = {"If-Match": "The ETag of the job that was read: the edit is refused if the job has changed since."}
 
 
 def _shown(job: JobView, status: int = 200) -> Response:

@@ -1,15 +1,18 @@
-"""The gates of limits and sequences, with the executions that hold them closed."""
+"""Gates of admission: limits and sequences, circuits that failures opened, and pauses and holds by users."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from horae.engine.executions.probes.case import ExecutionCase, Sources
+from horae.engine.executions.probes.case import Case, ExecutionCase, Sources
 from horae.model.admission import limits
+from horae.model.admission.circuit import CircuitStatus, why_blocked
+from horae.model.admission.hold import Hold, why_held
 from horae.model.admission.keys import keys_of
 from horae.model.admission.limits import Limit, is_fan, limit_of, value_in, with_own
 from horae.model.base.instant import format_instant
 from horae.model.executions.gates import Blocker, closed
-from horae.store.admission import limit_reads
+from horae.store.admission import circuit_reads, limit_reads
+from horae.store.triggers import streaks
 
 MOST_NAMED = 10  # executions that a blocker names
 
@@ -117,3 +120,82 @@ def _described(case: ExecutionCase, key: str) -> tuple[Limit, str]:
 def _remedy(holders: Sequence[object]) -> str:
     first = f" `horae executions cancel {holders[0]}` ends one." if holders else ""
     return f"One of them ends, or the limit is raised.{first}"
+
+
+async def circuit(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    key = keys_of(case.place.keys).circuit
+    if key is None:
+        return []
+    status = await sources.store.read(lambda: circuit_reads.status_of((case.job.id, key)))
+    if case.execution.id in status.probes and case.execution.reason != "circuit":
+        return []
+    if status.blocks_starts:
+        return [_shut(status, case)]
+    if case.execution.reason != "circuit":
+        return []
+    message = f'The circuit of "{case.job.name}" is closed again, so the execution goes on in a moment.'
+    return [closed("circuit", message, until=case.now, job=case.job.name, key=key or None, state="closed")]
+
+
+async def circuit_of_job(sources: Sources, case: Case) -> list[Blocker]:
+    """Check a job's own circuit. Open circuits of single keys do not stop the whole job."""
+    if case.job.spec.circuit is None or case.job.spec.circuit.key is not None:
+        return []
+    status = await sources.store.read(lambda: circuit_reads.status_of((case.job.id, "")))
+    return [_shut(status, case)] if status.blocks_starts else []
+
+
+def _shut(status: CircuitStatus, case: Case) -> Blocker:
+    key = f" --key {status.key!r}" if status.key else ""
+    remedy = f"Probes succeed, or an operator resets it: `horae circuits reset {case.job.name}{key}`."
+    return closed(
+        "circuit",
+        why_blocked(status, case.job.name),
+        remedy,
+        until=status.until,
+        job=case.job.name,
+        key=status.key or None,
+        state=status.state,
+        forced=status.forced,
+        cause=status.cause,
+        by=status.by or None,
+    )
+
+
+async def paused(sources: Sources, case: Case) -> list[Blocker]:
+    if case.job.state != "paused":
+        return []
+    name = case.job.name
+    pause = (await sources.store.read(lambda: streaks.pauses([case.job.id]))).get(case.job.id)
+    reason = f": {pause.reason.rstrip('.')}." if pause is not None and pause.reason else "."
+    remedy = f"Resume it with `horae jobs resume {name}`."
+    return [closed("paused", f'The job "{name}" is paused{reason}', remedy, job=name)]
+
+
+async def queue_paused(sources: Sources, case: Case) -> list[Blocker]:
+    hold = sources.holds.hold_of_queue(case.namespace, case.queue)
+    if hold is None or not hold.is_pause:
+        return []
+    return [_blocked(hold, case, "queue-paused")]
+
+
+async def held(sources: Sources, case: Case) -> list[Blocker]:
+    hold = sources.holds.hold_of_queue(case.namespace, case.queue)
+    if hold is None or hold.is_pause:
+        return []
+    return [_blocked(hold, case, "held", calendar=hold.calendar)]
+
+
+def _blocked(hold: Hold, case: Case, gate: str, **more: object) -> Blocker:
+    """Return the blocker of a held queue, with the event that ends the hold."""
+    message, _, remedy = why_held(hold, case.queue_name).rpartition("; ")
+    return closed(
+        gate,
+        f"{message}.",
+        remedy,
+        until=hold.until_at,
+        queue=None if hold.queue is None else case.queue_name,
+        reason=hold.reason,
+        holdId=str(hold.id),
+        **more,
+    )
