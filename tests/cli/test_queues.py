@@ -61,7 +61,7 @@ def test_a_wait_fails_when_the_hold_ends_before_or_after_a_timeout():
 
 
 def test_a_release_shows_its_result():
-    done = {"released": [HOLD], "holds": [], "note": "1 hold released."}
+    done = {"released": [HOLD], "remaining": [], "note": "1 hold released."}
     api = FakeApi({"DELETE /queues/reports/hold": done, "DELETE /holds": done})
 
     assert run(api, "queues", "release", "reports", "--reason", "deploy-123").stdout == "1 hold released.\n"

@@ -55,8 +55,8 @@ def test_every_example_fits_its_schema(components, kind, example):
 
 def test_there_is_an_example_of_every_body():
     shown = {kind for kind, _ in EXAMPLES}
-    talk = {"Register", "Registered", "Exchange", "Answer", "ChildSubmit"}
-    assert shown == {*talk, "Remember", "Remembered", "KnownSteps", "Await", "Awaited"}
+    talk = {"RegisterRequest", "RegisterAnswer", "Exchange", "ExchangeAnswer", "ChildSubmit"}
+    assert shown == {*talk, "RememberRequest", "RememberAnswer", "KnownSteps", "AwaitRequest", "AwaitAnswer"}
 
 
 @pytest.mark.parametrize("body", [body for body in BODIES if body is not protocol.Wire], ids=lambda body: body.__name__)
@@ -107,14 +107,14 @@ def test_the_schemas_of_the_protocol_accept_every_example_and_describe_raw_value
         schema = {"$ref": f"#/$defs/{kind}", "$defs": document["$defs"]}
         jsonschema_rs.validator_for(schema).validate(json.loads(example))
     defs = document["$defs"]
-    assert defs["Answer"]["properties"]["jobs"]["additionalProperties"] == {"$ref": "#/$defs/Definition"}
-    assert defs["Grant"]["properties"]["extras"]["items"] == {"$ref": "#/$defs/Extra"}
+    assert defs["ExchangeAnswer"]["properties"]["jobs"]["additionalProperties"] == {"$ref": "#/$defs/Definition"}
+    assert defs["Grant"]["properties"]["extras"]["items"] == {"$ref": "#/$defs/GrantExtra"}
     kinds = defs["Definition"]["properties"]["task"]["discriminator"]["mapping"]
     assert {"python", "command", "http"} <= kinds.keys()
-    assert defs["ToldOutcome"]["additionalProperties"] is False
-    assert "additionalProperties" not in defs["Answer"]
+    assert defs["ReportedOutcome"]["additionalProperties"] is False
+    assert "additionalProperties" not in defs["ExchangeAnswer"]
     assert defs["Exchange"]["properties"]["channel"]["maximum"] == protocol.CHANNELS - 1
     assert defs["ReportedFailure"]["properties"]["kind"]["enum"] == ["error", "platform", "timeout"]
-    assert defs["Register"]["properties"]["concurrency"] == {
+    assert defs["RegisterRequest"]["properties"]["concurrency"] == {
         "type": "integer", "minimum": 1, "maximum": 100_000, "default": 1,
     }  # fmt: skip

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.features.events.part import EventsPart
-from horae.features.rollouts.model.view import ArmView, RolloutView
+from horae.features.rollouts.model.view import RolloutVersionView, RolloutView
 from horae.features.rollouts.part import RolloutsPart
 from horae.model.base.ids import parcel_of
 from horae.model.fleet.submit import Submit
@@ -31,7 +31,7 @@ async def version_of(stage: Stage, id: UUID) -> int:
     return (await stage.world.rows("SELECT version FROM parcels WHERE id = $1", parcel_of(id)))[0][0]
 
 
-def arm(view: RolloutView, version: int) -> ArmView:
+def arm(view: RolloutView, version: int) -> RolloutVersionView:
     return next(one for one in view.versions if one.version == version)
 
 

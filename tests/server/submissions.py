@@ -9,7 +9,13 @@ import msgspec
 from horae.errors import BadInput, HoraeError
 from horae.model.base.trace import TraceHeaders
 from horae.server.reading.bodies import decode
-from horae.server.routes.executions.submission import SubmissionBody, Trigger, requests_of, shared_options, submit_of
+from horae.server.routes.executions.submission import (
+    SubmissionBody,
+    SubmissionOptions,
+    requests_of,
+    shared_options,
+    submit_of,
+)
 
 MIXTURES = 300
 TRACE = TraceHeaders("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "a=b")
@@ -72,7 +78,7 @@ def _mixtures() -> Iterator[Any]:
         yield rng.choice((one, {"items": items}, {**one, "items": [{"n": 1}]}))
 
 
-_TRIGGER, _SUBMISSION = msgspec.json.Decoder(Trigger), msgspec.json.Decoder(SubmissionBody)
+_TRIGGER, _SUBMISSION = msgspec.json.Decoder(SubmissionOptions), msgspec.json.Decoder(SubmissionBody)
 
 
 def answer(body: Any) -> list[Any]:

@@ -140,7 +140,7 @@ async def test_a_disabled_feature_has_no_metrics_and_services(tmp_path: Path):
     async with running("sqlite://", tmp_path, "-alerts") as here:
         left, fewer = await measured(here)
     assert whole - left == {
-        "horae_alerts", "horae_alert_changes_total", "horae_alert_looks_failed_total", "horae_alert_notices_total"
+        "horae_alerts", "horae_alert_changes_total", "horae_alert_evaluations_failed_total", "horae_alert_notices_total"
     }  # fmt: skip
     assert services - fewer == {"alert-watch", "alert-delivery"}
 

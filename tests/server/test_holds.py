@@ -31,7 +31,11 @@ async def test_a_queue_is_held_listed_and_released(api: Api, clock):
     assert 'horae_held_queues{namespace="default",queue="default"} 1.0' in (await api.get("/metrics")).text
 
     released = await api.delete(URL, params={"reason": "deploy-123"})
-    assert (released.status_code, released.json()["note"], released.json()["holds"]) == (200, "1 hold released.", [])
+    assert (released.status_code, released.json()["note"], released.json()["remaining"]) == (
+        200,
+        "1 hold released.",
+        [],
+    )
     assert (await api.get("/api/v1/holds")).json()["items"] == []
     (ended,) = (await api.get("/api/v1/holds", params={"ended": "true"})).json()["items"]
     assert (ended["state"], ended["endedBy"], ended["endedAt"]) == ("ended", hold["createdBy"], "2027-01-15T08:00:00Z")

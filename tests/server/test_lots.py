@@ -9,7 +9,7 @@ from horae.model.base.ids import execution_id
 from horae.model.executions.submission import Receipt
 from horae.server.problems import problem_document
 from horae.server.reply import encode
-from horae.server.routes.executions.submission import BulkAccepted, BulkItem, encoded_bulk_answer
+from horae.server.routes.executions.submission import BulkItem, BulkReceipt, encoded_bulk_answer
 from tests.server.conftest import Api
 
 EXECUTIONS = "/api/v1/executions"
@@ -24,7 +24,7 @@ async def create(api: Api, **more) -> None:
 def test_the_answer_is_encoded_as_documented():
     parcel, error = UUID("0198c5a0-0000-7000-8000-00000abc0000"), BadInput("no", "try", field="params.i")
     receipts = [Receipt(execution_id(parcel, 9), state="waiting", count=2), Receipt(execution_id(parcel, 0xFFF))]
-    whole = BulkAccepted(
+    whole = BulkReceipt(
         items=[
             BulkItem(execution_id=execution_id(parcel, 9), status="waiting", deduplicated=False),
             BulkItem(error=problem_document(error)),

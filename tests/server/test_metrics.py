@@ -213,4 +213,4 @@ async def test_metrics_report_alerts_and_their_notifications(api: Api, node: Ser
     assert after['horae_alerts{namespace="default",severity="critical"}'] == 1
     assert after['horae_alert_changes_total{state="firing"}'] == 1
     assert after['horae_alert_notices_total{outcome="failed"}'] == 0
-    assert after["horae_alert_looks_failed_total"] == 0
+    assert after["horae_alert_evaluations_failed_total"] == 0

@@ -49,7 +49,7 @@ async def busy(api: Api) -> Api:
     await api.post("/api/v1/jobs", json={"name": "pay", "command": "true"})
     await api.post("/api/v1/executions", json={"job": "pay"})
     there = await seen(api)
-    assert (there["horae_ready"], there["horae_store_looked"], there[DEPTH]) == (1, 1, 1)
+    assert (there["horae_ready"], there["horae_store_scrape_success"], there[DEPTH]) == (1, 1, 1)
     return api
 
 
@@ -60,13 +60,13 @@ async def test_an_unavailable_store_and_its_return_are_reported(
         for _ in range(3):  # longer than a key is cached
             clock.advance(int((RECALLED - 1) * SECOND))
             away = await seen(busy)
-            assert (away["horae_ready"], away["horae_store_looked"]) == (0, 0)
+            assert (away["horae_ready"], away["horae_store_scrape_success"]) == (0, 0)
             assert away["horae_submitted_executions_total"] == 1
             assert not [name for name in away if name.startswith(("horae_queued", "horae_workers", "horae_troubled"))]
         assert (await busy.get("/api/v1/jobs")).status_code == 503
 
     back = await seen(busy)
-    assert (back["horae_ready"], back["horae_store_looked"], back[DEPTH]) == (1, 1, 1)
+    assert (back["horae_ready"], back["horae_store_scrape_success"], back[DEPTH]) == (1, 1, 1)
 
 
 async def test_a_silent_store_is_neither_waited_for_nor_asked_repeatedly(
@@ -82,7 +82,7 @@ async def test_a_silent_store_is_neither_waited_for_nor_asked_repeatedly(
     clock.advance(int(CACHED * SECOND))
     with store_that_is(node, counting, monkeypatch):
         silent = [await seen(busy) for _ in range(3)]
-    assert [one["horae_store_looked"] for one in silent] == [0, 0, 0]
+    assert [one["horae_store_scrape_success"] for one in silent] == [0, 0, 0]
     assert asked == 3 + 1  # the key each time, and the figures once
 
 
@@ -92,7 +92,7 @@ async def test_a_store_that_is_busy_is_there(busy: Api, node: ServerNode, monkey
 
     with store_that_is(node, crowded, monkeypatch):
         crowd = await seen(busy)
-    assert (crowd["horae_ready"], crowd["horae_store_looked"]) == (1, 0)
+    assert (crowd["horae_ready"], crowd["horae_store_scrape_success"]) == (1, 0)
 
 
 async def test_only_recently_verified_keys_read_metrics_while_the_store_is_away(

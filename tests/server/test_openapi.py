@@ -155,7 +155,14 @@ def test_a_job_is_read_as_it_is_written():
 
 def test_states_of_executions_are_enumerated():
     states = {"waiting", "queued", "running", "success", "failed", "cancelled", "skipped"}
-    for name in ("ExecutionView", "Accepted", "Triggered", "BulkItem", "LastExecution", "ExplanationView"):
+    for name in (
+        "ExecutionView",
+        "SubmissionReceipt",
+        "TriggerReceipt",
+        "BulkItem",
+        "LastExecution",
+        "ExplanationView",
+    ):
         assert set(properties(name)["status"]["enum"]) == states
 
 

@@ -32,7 +32,7 @@ NAMES = {
 }  # fmt: skip
 # Answers with another class name in the SDK.
 VIEWS = {
-    "RuleView": "AlertRule", "ChannelView": "AlertChannel", "TestView": "AlertTest",
+    "RuleView": "AlertRule", "ChannelView": "AlertChannel", "AlertTestView": "AlertTest",
     "AutoscaleView": "AutoscaleSignals", "EventView": "SentEvent", "SignalView": "SignalReceipt",
     "CancelView": "Cancellation", "BulkView": "BulkResult", "JobTotalsView": "JobStatisticsInfo",
     "ListedJobView": "JobInfo", "JobExplanationView": "Explanation",

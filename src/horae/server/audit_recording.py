@@ -16,7 +16,7 @@ from msgspec import structs
 
 from horae.engine.base.refs import as_id
 from horae.errors import HoraeError, StoreUnavailable
-from horae.model.definitions.applied_view import AppliedListView
+from horae.model.definitions.applied_view import AppliedDocumentsView
 from horae.model.tenancy.audit import AuditEntry, Outcome, outcome_of
 from horae.model.tenancy.users import NAME
 from horae.server.call import ApiCall
@@ -144,7 +144,7 @@ def _readers(routes: Sequence[Route]) -> Mapping[str, Route]:
 
 async def _record_each(call: ApiCall, reply: Response, begun: int) -> None:
     """Record each definition that an apply has changed, as if it had been changed through its own route."""
-    applied = msgspec.json.decode(reply.body, type=AppliedListView)
+    applied = msgspec.json.decode(reply.body, type=AppliedDocumentsView)
     for one in () if applied.dry_run else applied.items:
         if one.outcome == "unchanged":
             continue

@@ -86,7 +86,7 @@ class QueuesResource(Resource):
     async def release(self, name: str | None, *, reason: str | None = None) -> ApiDocument:
         """End the manual holds of a queue, or only those with a reason.
 
-        `raw` has the `released` holds, and the holds that remain.
+        `raw` has the holds that ended (`released`), and the holds that remain (`remaining`).
         """
         return ApiDocument.of(await self._caller.delete(_hold_of(name), {"reason": reason}))
 

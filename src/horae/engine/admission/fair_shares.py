@@ -44,7 +44,7 @@ class _Outstanding(Struct):
 class FairShares:
     """Virtual times of the shares of fair queues. As a service, it exchanges charges with the other servers."""
 
-    name = "shares"
+    name = "fair-shares"
 
     def __init__(self, env: Env, store: Store, expectations: Expectations, node: UUID | None) -> None:
         self._env, self._store, self._expectations = env, store, expectations

@@ -15,7 +15,7 @@ from horae.engine.definitions.directory import LocalDirectory
 from horae.env import Env, Instant
 from horae.errors import NotFound
 from horae.model.admission.hold import Hold, check_window, hold_span
-from horae.model.admission.hold_view import HoldView, ReleasedView, show_hold
+from horae.model.admission.hold_view import HoldView, ReleaseView, show_hold
 from horae.model.base.duration import parse_duration
 from horae.model.base.instant import parse_instant
 from horae.model.fields.values import a_text
@@ -69,7 +69,7 @@ class QueueHolds:
         log.info("hold opened", hold=str(stored.id), queue=queue, reason=stored.reason, by=by)
         return await self._publish_and_view(namespace, stored)
 
-    async def release(self, namespace: int, queue: str | None, reason: str | None, by: str) -> ReleasedView:
+    async def release(self, namespace: int, queue: str | None, reason: str | None, by: str) -> ReleaseView:
         """End a queue's holds that users opened, or only those with this reason, at once on all servers. Idempotent."""
         queue_id, now = await self._queue_id(namespace, queue), self._env.now()
         released = await self._store.write(lambda: moves.release(namespace, queue_id, reason, by, now))
@@ -80,9 +80,9 @@ class QueueHolds:
             hold for hold in self._watch.not_ended if hold.namespace == namespace and hold.queue in (None, queue_id)
         ]
         view = await self._viewer(namespace)
-        return ReleasedView(
+        return ReleaseView(
             released=[view(hold) for hold in released],
-            holds=[view(hold) for hold in left],
+            remaining=[view(hold) for hold in left],
             note=_note(queue, released, left, self._env.now()),
         )
 
@@ -97,7 +97,7 @@ class QueueHolds:
         log.info("queue paused", hold=str(stored.id), queue=queue, reason=stored.reason, by=by)
         return await self._publish_and_view(namespace, stored)
 
-    async def resume(self, namespace: int, queue: str | None, by: str) -> ReleasedView:
+    async def resume(self, namespace: int, queue: str | None, by: str) -> ReleaseView:
         """End the pause of a queue at once on all servers. Idempotent."""
         queue_id, now = await self._queue_id(namespace, queue), self._env.now()
         resumed = await self._store.write(lambda: moves.resume(namespace, queue_id, by, now))
@@ -109,7 +109,9 @@ class QueueHolds:
         ]
         view = await self._viewer(namespace)
         note = _note(queue, resumed, left, self._env.now()).replace("was not held by hand", "was not paused")
-        return ReleasedView(released=[view(hold) for hold in resumed], holds=[view(hold) for hold in left], note=note)
+        return ReleaseView(
+            released=[view(hold) for hold in resumed], remaining=[view(hold) for hold in left], note=note
+        )
 
     async def put_window(
         self, namespace: int, queue: str | None, calendar: str, *, drain: bool, reason: str, by: str

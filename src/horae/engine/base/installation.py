@@ -56,7 +56,7 @@ class DiskSpaceCheck:
     Otherwise the runner reports the store as unavailable, and the server is not ready.
     """
 
-    name = "room"
+    name = "disk-space"
 
     def __init__(self, store: Store) -> None:
         self._store = store

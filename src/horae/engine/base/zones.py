@@ -23,7 +23,7 @@ class ZoneRules:
     A server with older rules logs a warning and does nothing.
     """
 
-    name = "zones"
+    name = "zone-rules"
 
     def __init__(self, env: Env, store: Store, hints: Hints, version: str | None = None) -> None:
         self._env, self._store, self._hints = env, store, hints

@@ -15,7 +15,7 @@ from horae.engine.definitions.jobs import Jobs, change_of
 from horae.engine.triggers.calendars import Calendars
 from horae.env import Env
 from horae.errors import BadInput, HoraeError
-from horae.model.definitions.applied_view import AppliedListView, AppliedView
+from horae.model.definitions.applied_view import AppliedDocumentsView, AppliedDocumentView
 from horae.model.definitions.reading.diff import differences
 from horae.model.definitions.reading.order import order_of_calendars, order_of_jobs, order_of_templates
 from horae.model.definitions.reading.write import render_definition
@@ -45,7 +45,7 @@ class TemplateSource(Protocol):
         """Return the whole definition that a body describes by its template. Raises BadInput."""
         ...
 
-    async def apply(self, jobs: Jobs, namespace: int, document: dict[str, Any]) -> AppliedView:
+    async def apply(self, jobs: Jobs, namespace: int, document: dict[str, Any]) -> AppliedDocumentView:
         """Write a template as a document defines it, and update the jobs that were made from it."""
         ...
 
@@ -57,7 +57,7 @@ class NoTemplates:
         remedy = 'Write the definition without a template; if the job has one, set {"template": null} first.'
         raise BadInput(_NO_TEMPLATES, remedy, field="template")
 
-    async def apply(self, jobs: Jobs, namespace: int, document: dict[str, Any]) -> AppliedView:
+    async def apply(self, jobs: Jobs, namespace: int, document: dict[str, Any]) -> AppliedDocumentView:
         raise BadInput(_NO_TEMPLATES, "Apply the other documents alone.")
 
 
@@ -86,7 +86,7 @@ class DocumentApplier:
         # A second apply in a namespace would only wait for the first one's locks, while it holds a connection.
         self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def apply(self, namespace: int, documents: Documents, *, dry_run: bool = False) -> AppliedListView:
+    async def apply(self, namespace: int, documents: Documents, *, dry_run: bool = False) -> AppliedDocumentsView:
         """Apply all documents, or raise and change nothing. An error names its document.
 
         With `dry_run`, only report what would change.
@@ -97,7 +97,7 @@ class DocumentApplier:
         steps = list(_in_order(documents))
         await self._fire_due()  # due fires are decided before any schedule changes
         later: list[Callable[[], object]] = []
-        done: dict[str, AppliedView] = {}
+        done: dict[str, AppliedDocumentView] = {}
 
         async def apply_all(store: Store) -> None:
             done.clear()
@@ -115,13 +115,13 @@ class DocumentApplier:
             async with self._turns[namespace]:
                 await self._store.write_between(in_one_transaction(self._store, self._env, apply_all))
         except _DryRunEnd:
-            return AppliedListView(items=_as_given(documents, done), dry_run=True)
+            return AppliedDocumentsView(items=_as_given(documents, done), dry_run=True)
         for act in later:
             act()
-        return AppliedListView(items=_as_given(documents, done))
+        return AppliedDocumentsView(items=_as_given(documents, done))
 
 
-Step = tuple[str, dict[str, Any], Callable[[DefinitionWriters, int, dict[str, Any]], Awaitable[AppliedView]]]
+Step = tuple[str, dict[str, Any], Callable[[DefinitionWriters, int, dict[str, Any]], Awaitable[AppliedDocumentView]]]
 
 
 def _in_order(documents: Documents) -> Iterator[Step]:
@@ -134,7 +134,7 @@ def _in_order(documents: Documents) -> Iterator[Step]:
         yield f"jobs[{number}]", documents.jobs[number], _job
 
 
-def _as_given(documents: Documents, done: Mapping[str, AppliedView]) -> list[AppliedView]:
+def _as_given(documents: Documents, done: Mapping[str, AppliedDocumentView]) -> list[AppliedDocumentView]:
     kinds = ("calendars", "templates", "jobs")
     return [done[f"{kind}[{number}]"] for kind in kinds for number in range(len(getattr(documents, kind)))]
 
@@ -143,20 +143,20 @@ def _lock(namespace: int, documents: Documents) -> Script[None]:
     yield from lock_all(namespace, (str(job.get("name")) for job in documents.jobs))
 
 
-async def _calendar(parts: DefinitionWriters, namespace: int, document: dict[str, Any]) -> AppliedView:
+async def _calendar(parts: DefinitionWriters, namespace: int, document: dict[str, Any]) -> AppliedDocumentView:
     view, outcome = await parts.calendars.put(namespace, document.get("name", ""), document)
-    return AppliedView(kind="calendar", name=view.name, outcome=outcome, version=view.version)
+    return AppliedDocumentView(kind="calendar", name=view.name, outcome=outcome, version=view.version)
 
 
-async def _template(parts: DefinitionWriters, namespace: int, document: dict[str, Any]) -> AppliedView:
+async def _template(parts: DefinitionWriters, namespace: int, document: dict[str, Any]) -> AppliedDocumentView:
     return await parts.templates.apply(parts.jobs, namespace, document)
 
 
-async def _job(parts: DefinitionWriters, namespace: int, document: dict[str, Any]) -> AppliedView:
+async def _job(parts: DefinitionWriters, namespace: int, document: dict[str, Any]) -> AppliedDocumentView:
     before, after = await parts.jobs.apply(namespace, document)
     job = after.job
     changes = [] if before is None else differences(render_definition(before.job.spec), render_definition(job.spec))
-    return AppliedView(
+    return AppliedDocumentView(
         kind="job", name=job.name, outcome=change_of(before, after), version=job.version, job_id=job.id, changes=changes
     )
 

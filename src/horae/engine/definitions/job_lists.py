@@ -16,7 +16,7 @@ from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Page, shown_time
 from horae.model.definitions.job import Job, JobVersion, Spec
-from horae.model.definitions.job_view import AutoPaused, JobDiffView, JobVersionView, JobView
+from horae.model.definitions.job_view import AutomaticPause, JobDiffView, JobVersionView, JobView
 from horae.model.definitions.reading.diff import differences
 from horae.model.fields.values import a_text
 from horae.model.workflows.decisions.naming import is_owned_name
@@ -88,7 +88,7 @@ class JobLists:
         pause = (await self._store.read(lambda: streaks.pauses([view.job_id]))).get(view.job_id)
         if pause is None:
             return view
-        auto_paused = AutoPaused(
+        auto_paused = AutomaticPause(
             at=format_instant(pause.at), failures=pause.failures, execution_id=pause.execution,
             triggers=list(pause.triggers), reason=pause.reason or None,
         )  # fmt: skip

@@ -19,7 +19,7 @@ from horae.store.workflows import audit as workflow_audit
 class ExecutionsAudit(Struct, frozen=True, kw_only=True, rename="camel"):
     """The contents of the store, its inconsistencies (the first ones in detail), and the effects of a repair."""
 
-    shelves: Mapping[str, audit.Amount]
+    shelves: Mapping[str, audit.ShelfSize]
     kinds: Mapping[str, int]
     findings: list[audit.Finding]
     repaired: audit.RepairResult | None = None

@@ -311,7 +311,7 @@ class Gateway:
     @property
     def batches(self) -> dict[str, Buckets]:
         """The numbers of calls that shared a transaction, by kind."""
-        return {"exchange": self._batcher.sizes, "look": self._reads.sizes, "step": self.durable_steps.batches}
+        return {"exchange": self._batcher.sizes, "read": self._reads.sizes, "step": self.durable_steps.batches}
 
     async def stop(self) -> None:
         """Answer parked exchanges and finish pending calls."""

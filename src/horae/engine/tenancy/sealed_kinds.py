@@ -11,7 +11,7 @@ from horae.engine.service import Alarm, Wait
 from horae.engine.tenancy.secrets import Secrets
 from horae.env import Env
 from horae.feature import installed, load
-from horae.model.base.store_view import SealedView
+from horae.model.base.store_view import SealedValuesView
 from horae.model.tenancy.secret_view import RotationView
 from horae.store.base import sealing
 from horae.store.contract import Store
@@ -42,7 +42,7 @@ class SealedKinds:
         self._kinds: list[SealedKind] = [load(target)(env, store, sealer, secrets) for target in targets]
         self._kinds.append(secrets)
 
-    async def check(self) -> SealedView:
+    async def check(self) -> SealedValuesView:
         """Report how many sealed values open with this server's master keys. Check a limited number of each kind."""
         opened = unopened = 0
         for kind in self._kinds:
@@ -50,7 +50,7 @@ class SealedKinds:
             opened, unopened = opened + good, unopened + bad
         known = await self._store.read(sealing.known_keys)
         refusal = self._sealer.refusal
-        return SealedView(
+        return SealedValuesView(
             opened=opened, unopened=unopened, can_seal=refusal is None,
             problem=None if refusal is None else refusal.detail, remedy=None if refusal is None else refusal.remedy,
             missing_keys=sorted(known - self._sealer.names),
@@ -74,7 +74,7 @@ class MasterKeyCheck:
     A keyless server grants no executions that need secrets; other servers, which have the key, grant them.
     """
 
-    name = "withholding"
+    name = "master-key-check"
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ from horae.model.base.view import shown_time
 from horae.model.definitions.job import Job
 from horae.model.executions.execution_view import shown_interval
 from horae.model.triggers.dependency import Join, Needed, Parts, in_words, missing
-from horae.model.triggers.dependency_view import DependenciesView, DependencyView, JoinView, PartView
+from horae.model.triggers.dependency_view import DependenciesView, DependencyView, JoinUpstreamView, JoinView
 from horae.store.contract import Store
 from horae.store.definitions import job_reads
 from horae.store.executions.reads import execution_reads
@@ -155,12 +155,12 @@ def _shown(join: Join, parts: Parts, needed: Needed, names: Mapping[UUID, str]) 
     )
 
 
-def _part(upstream: UUID, needed: Needed, parts: Parts, names: Mapping[UUID, str]) -> PartView:
+def _part(upstream: UUID, needed: Needed, parts: Parts, names: Mapping[UUID, str]) -> JoinUpstreamView:
     part = parts.get(upstream)
     name = names.get(upstream, str(upstream))
     if part is None:
-        return PartView(job=name, condition=needed[upstream], state="pending")
-    return PartView(
+        return JoinUpstreamView(job=name, condition=needed[upstream], state="pending")
+    return JoinUpstreamView(
         job=name,
         condition=needed[upstream],
         state="met" if part.met else "unmet",

@@ -64,7 +64,7 @@ class FireForecasts:
     As a service, it renews the forecasts that were requested lately.
     """
 
-    name = "coming"
+    name = "fire-forecasts"
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store

@@ -40,7 +40,7 @@ log = structlog.get_logger("horae.engine")
 class WorkflowOpener:
     """Takes workflows off the queue and starts them, in the order of the queue."""
 
-    name = "opener"
+    name = "workflow-opener"
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class WorkflowOpener:
 class WorkflowAdvancer:
     """Advances workflows: it begins first steps, fails late workflows, ends waits, and stops cancelled workflows."""
 
-    name = "workflows"
+    name = "workflow-advancer"
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ class AlertMetrics(FeatureMetrics):
         about = "Changes of alerts that this server wrote, by new state: firing or recovered."
         yield counter("alert_changes", about, by_label(changes), ["state"])
         about = "Evaluations of alert rules that failed on this server; the log has the reasons."
-        yield counter("alert_looks_failed", about, watch.failed)
+        yield counter("alert_evaluations_failed", about, watch.failed)
         about = "Tries to deliver notices, by outcome: delivered, pending (will be tried again) or failed (given up)."
         yield counter("alert_notices", about, by_label(delivery.deliveries), ["outcome"])
 

@@ -7,7 +7,7 @@ from msgspec import Meta
 from horae.errors import Conflict, MasterKeyMissing, NotFound, Stale
 from horae.features.alerts.model.channel import CHANNEL
 from horae.features.alerts.model.rule import RULE, AlertState
-from horae.features.alerts.model.view import AcknowledgedView, AlertView, ChannelView, RuleView, TestView
+from horae.features.alerts.model.view import AcknowledgementView, AlertTestView, AlertView, ChannelView, RuleView
 from horae.features.alerts.part import AlertsPart
 from horae.model.base.view import Page
 from horae.model.fields.derived import body
@@ -136,7 +136,7 @@ async def resume_rule(call: ApiCall) -> Response:
 
 
 @post(
-    f"{API}/alert-rules/{{name}}/acknowledge", "alert-rules.acknowledge", AcknowledgedView,
+    f"{API}/alert-rules/{{name}}/acknowledge", "alert-rules.acknowledge", AcknowledgementView,
     access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound,),
 )  # fmt: skip
 async def acknowledge_rule(call: ApiCall) -> Response:
@@ -145,7 +145,7 @@ async def acknowledge_rule(call: ApiCall) -> Response:
 
 
 @post(
-    f"{API}/alert-rules/{{name}}/test", "alert-rules.test", TestView,
+    f"{API}/alert-rules/{{name}}/test", "alert-rules.test", AlertTestView,
     access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def test_rule(call: ApiCall) -> Response:
@@ -206,7 +206,7 @@ async def delete_channel(call: ApiCall) -> Response:
 
 
 @post(
-    f"{API}/alert-channels/{{name}}/test", "alert-channels.test", TestView,
+    f"{API}/alert-channels/{{name}}/test", "alert-channels.test", AlertTestView,
     access=OPERATE, scope=closed, audit=ACTION_AND_CHANGES, refuses=(NotFound,),
 )  # fmt: skip
 async def test_channel(call: ApiCall) -> Response:

@@ -22,7 +22,7 @@ class BackfillMetrics(FeatureMetrics):
             "backfill_fires",
             "Fires of uncompleted backfills by job and state: to_come, left_alone, live, succeeded, failed,"
             " ended_otherwise.",
-            ("namespace", "job_name", "standing"), chosen_labels=2,
+            ("namespace", "job_name", "state"), chosen_labels=2,
         ),
     )  # fmt: skip
 
@@ -35,6 +35,6 @@ class BackfillMetrics(FeatureMetrics):
         for one in await self.node.part(BackfillsPart).backfills.unfinished():
             namespace = names.get(one.namespace, "")
             backfills[namespace, one.job, one.state] = one.backfills
-            for standing, count in one.fires.items():
-                fires[namespace, one.job, standing] += count
+            for state, count in one.fires.items():
+                fires[namespace, one.job, state] += count
         return {"backfills": backfills, "backfill_fires": fires}

@@ -10,18 +10,18 @@ from horae.server.reading.bodies import RequestBody
 
 if TYPE_CHECKING:  # type checkers need a class; at runtime its fields are generated from the table
 
-    class DeadLetterWhich(RequestBody, frozen=True, kw_only=True):
+    class DeadLetterSelection(RequestBody, frozen=True, kw_only=True):
         job: str | None = None
 else:
-    DeadLetterWhich = decoded(
+    DeadLetterSelection = decoded(
         LETTER_FILTER.rows,
-        "DeadLetterWhich",
+        "DeadLetterSelection",
         "A filter of dead letters; an empty one matches all open dead letters.",
         RequestBody,
     )
 
 
-class DeadLetterFilter(DeadLetterWhich, frozen=True, kw_only=True):
+class DeadLetterFilter(DeadLetterSelection, frozen=True, kw_only=True):
     """A filter of dead letters, and the most dead letters to process."""
 
     limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
@@ -46,7 +46,7 @@ class DeadLetterRetry(DeadLetterChoice, frozen=True, kw_only=True):
 class ReplayBody(RequestBody, frozen=True, kw_only=True):
     """Dead letters to run again at a limited rate."""
 
-    filter: DeadLetterWhich
+    filter: DeadLetterSelection
     rate: (
         Annotated[str, Meta(description='The highest rate of retries, such as "10/1s"; unlimited by default.')] | None
     ) = None

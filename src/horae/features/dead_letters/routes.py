@@ -11,7 +11,7 @@ from horae.features.dead_letters.bodies import (
     DeadLetterChoice,
     DeadLetterFilter,
     DeadLetterRetry,
-    DeadLetterWhich,
+    DeadLetterSelection,
     ReplayBody,
 )
 from horae.features.dead_letters.engine.filters import LetterFilterFields
@@ -187,7 +187,7 @@ async def cancel_replay(call: ApiCall) -> Response:
     return ok(await call.node.part(DeadLettersPart).replays.cancel(call.namespace, call.id()))
 
 
-def filter_fields(request: DeadLetterList | DeadLetterQuery | DeadLetterWhich) -> LetterFilterFields:
+def filter_fields(request: DeadLetterList | DeadLetterQuery | DeadLetterSelection) -> LetterFilterFields:
     """Return the filter of a request in the form that the engine takes."""
     return cast(LetterFilterFields, {row.attribute: getattr(request, row.attribute) for row in LETTER_FILTER.rows})
 

@@ -6,7 +6,7 @@ import msgspec
 
 from horae.errors import BadInput, BadSignature, NotFound, TooLarge
 from horae.features.events.model.hook import HOOK, HookRequest
-from horae.features.events.model.view import Delivered, HookView
+from horae.features.events.model.view import HookView, WebhookReceipt
 from horae.features.events.part import EventsPart
 from horae.model.base.duration import parse_duration
 from horae.model.fields.derived import decoded
@@ -64,7 +64,7 @@ async def end(call: ApiCall) -> Response:
 
 
 @post(
-    f"{API}/hooks/{{token}}", "hooks.receive", {202: Delivered, 200: Delivered},
+    f"{API}/hooks/{{token}}", "hooks.receive", {202: WebhookReceipt, 200: WebhookReceipt},
     access=PUBLIC, scope=closed, audit=UNRECORDED, repeats="by itself", headers=_SIGNED, limit=2 * MOST_PAYLOAD,
     refuses=(NotFound, BadSignature, BadInput, TooLarge),
 )  # fmt: skip

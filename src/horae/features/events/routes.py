@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from horae.errors import BadInput, Conflict
 from horae.features.events.model.read import read_event, read_events
-from horae.features.events.model.view import EventPlan, EventsTaken, EventView
+from horae.features.events.model.view import EventPlan, EventsReceipt, EventView
 from horae.features.events.part import EventsPart
 from horae.model.base.view import Page
 from horae.model.triggers.events.values import MOST_ID, NewEvent, with_id
@@ -40,7 +40,7 @@ class ManyEvents(RequestBody, frozen=True, kw_only=True):
 
 
 @post(
-    f"{API}/events", "events.send", {202: (EventView, EventsTaken), 200: (EventView, EventsTaken, EventPlan)},
+    f"{API}/events", "events.send", {202: (EventView, EventsReceipt), 200: (EventView, EventsReceipt, EventPlan)},
     access=OPERATE, scope=closed, audit=UNRECORDED, takes=(EventBody, ManyEvents), limit=LARGE_LIMIT,
     repeats="by itself", refuses=(Conflict,),
 )  # fmt: skip
@@ -57,7 +57,7 @@ async def send(call: ApiCall, body: dict[str, Any], query: DryRun) -> Response:
     if "events" in body:
         given = read_events(body)
         views = await call.node.part(EventsPart).intake.send(call.namespace, _known(call, given))
-        answer = EventsTaken(
+        answer = EventsReceipt(
             items=views,
             fired=sum(len(view.fired) for view in views if not view.repeated),
             repeated=sum(view.repeated for view in views),

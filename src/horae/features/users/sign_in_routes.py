@@ -21,14 +21,14 @@ from horae.server.reading.bodies import SMALL_LIMIT, RequestBody
 from horae.server.reading.queries import Query, Text
 from horae.server.reply import UNCACHED, Response, nothing, ok
 from horae.server.route import ACTION, API, UNRECORDED, get, post
-from horae.server.routes.tenancy.me import Me
+from horae.server.routes.tenancy.me import CallerView
 from horae.server.scopes import closed
 
 FLOW = "horae_oidc"  # the name of the cookie with the state of a sign-in at the identity provider
 FLOW_SECONDS = 600  # the life of this cookie
 
 
-class Ways(View, frozen=True, kw_only=True):
+class SignInMethods(View, frozen=True, kw_only=True):
     """The available ways to sign in."""
 
     password: bool
@@ -58,15 +58,15 @@ class OidcCallbackQuery(Query, frozen=True, kw_only=True, rename=None, forbid_un
     error_description: Annotated[str, Meta(max_length=1024)] | None = None
 
 
-@get(f"{API}/sign-in", "me.sign-in-methods", Ways, access=PUBLIC, scope=closed, secret=True)
-async def ways(call: ApiCall) -> Response:
+@get(f"{API}/sign-in", "me.sign-in-methods", SignInMethods, access=PUBLIC, scope=closed, secret=True)
+async def sign_in_methods(call: ApiCall) -> Response:
     """List the ways to sign in."""
     provider = call.node.part(UsersPart).oidc
-    return ok(Ways(password=True, oidc=None if provider is None else provider.name))
+    return ok(SignInMethods(password=True, oidc=None if provider is None else provider.name))
 
 
 @post(
-    f"{API}/sign-in/password", "me.sign-in-with-password", Me,
+    f"{API}/sign-in/password", "me.sign-in-with-password", CallerView,
     access=PUBLIC, scope=closed, audit=UNRECORDED, repeats="by itself", limit=SMALL_LIMIT,
     refuses=(Unauthorized, Forbidden, TooOften),
 )  # fmt: skip
@@ -79,7 +79,7 @@ async def with_password(call: ApiCall, body: PasswordBody) -> Response:
         await record_failed_sign_in(call, error, body.name)
         raise
     await call.node.tenancy.audit.note(signed.principal, call.address, call.route.name)
-    reply = ok(Me.of(call, signed.principal))
+    reply = ok(CallerView.of(call, signed.principal))
     reply.headers = (UNCACHED, _cookie(call, signed))
     return reply
 

@@ -40,11 +40,11 @@ class HoldView(View, frozen=True, kw_only=True):
     ] = None
 
 
-class ReleasedView(View, frozen=True, kw_only=True):
+class ReleaseView(View, frozen=True, kw_only=True):
     """The holds that a release ended, and the holds that remain."""
 
     released: list[HoldView]
-    holds: list[HoldView]
+    remaining: list[HoldView]
     note: str
 
 

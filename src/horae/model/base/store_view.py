@@ -7,7 +7,7 @@ from msgspec import Meta
 from horae.model.base.view import Time, View
 
 
-class SealedView(View, frozen=True, kw_only=True):
+class SealedValuesView(View, frozen=True, kw_only=True):
     """The numbers of sealed (encrypted) values that a server can and cannot open, and the master keys that it lacks.
 
     Only a limited number of values is checked.
@@ -43,6 +43,6 @@ class StoreView(View, frozen=True, kw_only=True):
     newest: str
     settings: dict[str, str]
     free_bytes: int | None
-    sealed: SealedView
+    sealed: SealedValuesView
     features: tuple[str, ...] = ()
     archive: TroubleView | None = None

@@ -11,7 +11,7 @@ from horae.model.definitions.reading.diff import Difference
 Outcome = Literal["created", "changed", "unchanged"]
 
 
-class AppliedView(View, frozen=True, kw_only=True):
+class AppliedDocumentView(View, frozen=True, kw_only=True):
     """The result of an apply for one document."""
 
     kind: Literal["calendar", "template", "job"]
@@ -23,8 +23,8 @@ class AppliedView(View, frozen=True, kw_only=True):
     affected: Annotated[list[str], Meta(description="Jobs that changed because they use the template.")] = []
 
 
-class AppliedListView(View, frozen=True, kw_only=True):
+class AppliedDocumentsView(View, frozen=True, kw_only=True):
     """The results for all documents: calendars and templates first, then jobs in order of application."""
 
-    items: list[AppliedView]
+    items: list[AppliedDocumentView]
     dry_run: bool = False

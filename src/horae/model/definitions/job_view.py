@@ -22,7 +22,7 @@ class LastExecution(View, frozen=True, kw_only=True):
     completed_at: Time | None = None
 
 
-class AutoPaused(View, frozen=True, kw_only=True):
+class AutomaticPause(View, frozen=True, kw_only=True):
     """The reason that a job, or its triggers, was paused automatically.
 
     If its triggers were paused because executions failed in a row, `failures` is their number and `executionId` the
@@ -68,7 +68,7 @@ class JobView(JobDefinition, Versioned, frozen=True, kw_only=True):
     execution_id: UUID | None = None
     started_at: Time | None = None
     progress: float | None = None
-    auto_paused: AutoPaused | None = None
+    auto_paused: AutomaticPause | None = None
     owner: str | None = None  # the workflow that owns it, for one of its steps
     base: str | None = None  # the job from which an owned job was derived
     own: Annotated[dict[str, Any], Meta(description="Fields that the job sets in addition to its template.")] = {}

@@ -11,7 +11,7 @@ from horae.model.definitions.job_view import JobView
 Share = Annotated[float, Meta(description="From 0 to 1.")]
 
 
-class RecentView(View, frozen=True, kw_only=True):
+class RecentExecutionView(View, frozen=True, kw_only=True):
     """An ended execution of a job; `seconds` is its duration."""
 
     execution_id: UUID
@@ -23,7 +23,7 @@ class RecentView(View, frozen=True, kw_only=True):
 class JobStatisticsView(View, frozen=True, kw_only=True):
     """A job's newest executions, newest last, and statistics of the last seven days."""
 
-    recent: list[RecentView]
+    recent: list[RecentExecutionView]
     success_rate: Share | None
     p50: Seconds | None
     p95: Seconds | None

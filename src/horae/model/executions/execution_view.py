@@ -101,7 +101,7 @@ class LogLineView(View, frozen=True, kw_only=True):
     text: str
 
 
-class CutView(View, frozen=True, kw_only=True):
+class LogCutView(View, frozen=True, kw_only=True):
     """The missing part of a log that is too long: lines that workers left out, or with `ends`, all further lines."""
 
     lines: int
@@ -125,7 +125,7 @@ class LogPage(View, frozen=True, kw_only=True):
     lines: int
     from_: int = field(name="from")
     to: int
-    truncated: CutView | None = None
+    truncated: LogCutView | None = None
     open: list[LogLineView] = []
 
 

@@ -7,7 +7,7 @@ from horae.model.base.view import Time, View
 from horae.model.executions.execution_view import IntervalView
 
 
-class PartView(View, frozen=True, kw_only=True):
+class JoinUpstreamView(View, frozen=True, kw_only=True):
     """The contribution of one upstream to a join.
 
     `met`: it ended as `condition` requires; `unmet`: it ended otherwise; `pending`: it has not ended.
@@ -31,7 +31,7 @@ class JoinView(View, frozen=True, kw_only=True):
     state: str
     execution_id: UUID | None = None
     deadline: Time | None = None
-    upstream: list[PartView]
+    upstream: list[JoinUpstreamView]
 
 
 class DependencyView(View, frozen=True, kw_only=True):

@@ -69,7 +69,7 @@ class StoreMetrics(Collector):
             ["operation"],
         )
         batches = {"submit": node.submitter.batches, **node.gateway.batches}
-        help_text = "Requests that share a transaction (for the kind `look`: a read), by kind."
+        help_text = "Requests that share a transaction (for the kind `read`: a read), by kind."
         yield histogram("group_commit_size", help_text, by_label(batches), ["kind"])
         help_text = "Transactions repeated after a deadlock or a serialization failure."
         yield counter("store_repeats", help_text, node.store.driver.retries)
@@ -77,4 +77,4 @@ class StoreMetrics(Collector):
         yield gauge("store_epoch", help_text, node.epoch)
         yield gauge("ready", "Whether the store answers.", node.ready and not self._stored.away)
         help_text = "1 if this scrape has figures from the store; 0 if the store cannot be reached or is too slow."
-        yield gauge("store_looked", help_text, self._stored.sample is not None)
+        yield gauge("store_scrape_success", help_text, self._stored.sample is not None)

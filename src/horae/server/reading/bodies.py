@@ -50,7 +50,7 @@ class RequestBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
     """The body of a request; an unknown field is refused."""
 
 
-class Reason(RequestBody, frozen=True, kw_only=True):
+class ReasonBody(RequestBody, frozen=True, kw_only=True):
     """The reason for an action."""
 
     reason: Annotated[str, Meta(max_length=1000, description="The reason, stored with the execution.")] = ""

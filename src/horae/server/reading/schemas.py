@@ -29,14 +29,32 @@ from horae.version import __version__
 Document = dict[str, Any]
 
 UNWRITABLE = "(raw)"
-# Names in the documents that differ from the class names. `Outcome` has a field `outcome`, and generators of clients
-# would confuse the two.
+# Names in the documents that differ from the class names. The documents have all layers in one list, so their names say
+# what a module says in the code. `Outcome` has a field `outcome`, and generators of clients would confuse the two.
 RENAMED = {
-    "CircuitOpenBody": "Opening",
+    "Answer": "ExchangeAnswer",
+    "Await": "AwaitRequest",
+    "Awaited": "AwaitAnswer",
+    "Call": "StepJob",
+    "CircuitOpenBody": "CircuitOpening",
     "ExecutionBody": "NewExecution",
-    "Outcome": "ToldOutcome",
+    "Extra": "GrantExtra",
+    "Function": "WorkerFunction",
+    "Outcome": "ReportedOutcome",
     "ProblemDocument": "Problem",
+    "Progress": "ItemProgress",
+    "Range": "ItemRange",
+    "Register": "RegisterRequest",
+    "Registered": "RegisterAnswer",
+    "Remember": "RememberRequest",
+    "Remembered": "RememberAnswer",
+    "Request": "ItemRequest",
+    "Sleep": "SleepWait",
     "Spec": "Definition",
+    "Started": "StartedItems",
+    "StepRemembered": "RememberedStep",
+    "Submit": "Submission",
+    "Unique": "UniqueKey",
 }
 SENT_BY_WORKERS = (Register, Exchange, Remember, Await, ChildSubmit)
 SENT_BY_SERVERS = (Registered, Answer, Remembered, KnownSteps, Awaited)

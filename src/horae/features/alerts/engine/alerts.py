@@ -14,7 +14,7 @@ from horae.features.alerts.engine.rules import AlertRules
 from horae.features.alerts.engine.watch import AlertWatch
 from horae.features.alerts.model.notification import encode_content, summarize
 from horae.features.alerts.model.rule import RULE, AlertState, Kind, NoticeState
-from horae.features.alerts.model.view import AcknowledgedView, AlertView, DeliveryView, TestView
+from horae.features.alerts.model.view import AcknowledgementView, AlertTestView, AlertView, DeliveryView
 from horae.features.alerts.store import alerts as moves
 from horae.features.alerts.store import notices
 from horae.features.alerts.store.alerts import LAST
@@ -116,7 +116,7 @@ class Alerts:
             self._hints.send(Hint(events=[event]))
         return (await self._shown([found]))[0]
 
-    async def acknowledge_rule(self, namespace: int, name: str, by: str) -> AcknowledgedView:
+    async def acknowledge_rule(self, namespace: int, name: str, by: str) -> AcknowledgementView:
         """Acknowledge all firing alerts of a rule; return how many were not acknowledged before. Raises NotFound."""
         await self._rules.stored(namespace, name)
         changed = await self._store.change(lambda now: moves.acknowledge_all(namespace, name, by, now))
@@ -125,21 +125,23 @@ class Alerts:
         ]
         if events:
             self._hints.send(Hint(events=events[:MOST_EVENTS]))
-        return AcknowledgedView(rule=name, acknowledged=len(changed))
+        return AcknowledgementView(rule=name, acknowledged=len(changed))
 
-    async def test_rule(self, namespace: int, name: str) -> TestView:
+    async def test_rule(self, namespace: int, name: str) -> AlertTestView:
         """Send a test notice to each channel of a rule and return the outcomes. Raises NotFound, Conflict."""
         stored = await self._rules.stored(namespace, name)
         if not stored.rule.channels:
             raise Conflict(f'Rule "{name}" has no channels.', "Add one: `horae alerts rules put`.")
         return await self._test(namespace, name, stored.rule.kind, stored.rule.severity, stored.rule.channels)
 
-    async def test_channel(self, namespace: int, name: str) -> TestView:
+    async def test_channel(self, namespace: int, name: str) -> AlertTestView:
         """Send a test notice to a channel and return the outcome. Raises NotFound."""
         await self._channels.get(namespace, name)
         return await self._test(namespace, "test", next(iter(RULE.tables)), "info", [name])
 
-    async def _test(self, namespace: int, rule: str, kind: Kind, severity: str, channels: Iterable[str]) -> TestView:
+    async def _test(
+        self, namespace: int, rule: str, kind: Kind, severity: str, channels: Iterable[str]
+    ) -> AlertTestView:
         """Send a test notice to each channel and return the outcomes.
 
         The notices are stored as claimed by this server, and are then tried like all notices, but only once.
@@ -159,7 +161,7 @@ class Alerts:
             Delivery(one.channel, "test", state, 1, error, at)
             for one, (state, error) in zip(written, results, strict=True)
         ]
-        return TestView(deliveries=[_delivery(one) for one in outcomes])
+        return AlertTestView(deliveries=[_delivery(one) for one in outcomes])
 
     def _test_notice(self, namespace: int, rule: str, channel: str, content: str, now: Instant) -> Notice:
         notice_id = self._env.new_id()

@@ -52,7 +52,7 @@ class DeliveryView(View, frozen=True, kw_only=True):
     at: Time
 
 
-class TestView(View, frozen=True, kw_only=True):
+class AlertTestView(View, frozen=True, kw_only=True):
     """The result of a test, for which one notice is sent to each channel. A failed notice is not tried again."""
 
     __test__ = False  # pytest must not collect it
@@ -60,7 +60,7 @@ class TestView(View, frozen=True, kw_only=True):
     deliveries: list[DeliveryView]
 
 
-class AcknowledgedView(View, frozen=True, kw_only=True):
+class AcknowledgementView(View, frozen=True, kw_only=True):
     """The acknowledgement of all firing alerts of a rule."""
 
     rule: str

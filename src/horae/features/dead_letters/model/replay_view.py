@@ -10,7 +10,7 @@ from horae.features.dead_letters.model.replay import Replay, ReplayState
 from horae.model.base.view import Time, View, shown_time
 
 
-class LettersView(View, frozen=True, kw_only=True):
+class DeadLetterFilterView(View, frozen=True, kw_only=True):
     """The filter of a replay."""
 
     job: str | None = None
@@ -27,7 +27,7 @@ class ReplayView(View, frozen=True, kw_only=True):
 
     replay_id: UUID
     state: ReplayState
-    filter: LettersView
+    filter: DeadLetterFilterView
     rate: str | None = None
     params: Annotated[Raw, Meta(description="The merge patch of the params of all dead letters.")] | None = None
     total: (
@@ -52,7 +52,7 @@ def show_replay(r: Replay, names: Mapping[UUID, str]) -> ReplayView:
     letters = r.letters
     return ReplayView(
         replay_id=r.id, state=r.state, rate=None if r.rate is None else str(r.rate),
-        filter=LettersView(
+        filter=DeadLetterFilterView(
             job=None if letters.job is None else names.get(letters.job, str(letters.job)), queue=letters.queue,
             error_type=letters.error_type, reason=letters.reason, text=letters.text, since=shown_time(letters.since),
             until=shown_time(letters.until),

@@ -17,7 +17,7 @@ from horae.features.events.engine.hook_secrets import HookSecrets
 from horae.features.events.engine.intake import EventIntake
 from horae.features.events.model.delivery import read_delivery
 from horae.features.events.model.notifications import ObjectStoreNotice
-from horae.features.events.model.view import Delivered, HookView
+from horae.features.events.model.view import HookView, WebhookReceipt
 from horae.features.events.store import hooks
 from horae.features.events.store.hooks import Hook, HookSecret
 from horae.model.base.duration import DAY
@@ -98,7 +98,7 @@ class Hooks:
         if not await self._store.write(lambda: hooks.end(target.job, target.name, now)):
             raise _none(target)
 
-    async def receive(self, token: str, headers: Mapping[bytes, bytes], body: bytes) -> Delivered:
+    async def receive(self, token: str, headers: Mapping[bytes, bytes], body: bytes) -> WebhookReceipt:
         """Verify and read a call, store its events and decide them. A refused call changes nothing."""
         now = self._env.now()
         # The webhook is found by a hash, so that the response time reveals nothing about similar tokens.
@@ -137,7 +137,7 @@ class Hooks:
 
     async def _deliver(
         self, hook: Hook, trigger: EventTrigger, content: list[NewEvent] | ObjectStoreNotice
-    ) -> Delivered:
+    ) -> WebhookReceipt:
         """Store and decide the events of a call.
 
         If the webhook's trigger has an event name, the events go to all triggers that listen to this name, otherwise
@@ -151,13 +151,13 @@ class Hooks:
                 scope=f"notice:{hook.job}/{hook.trigger}",
             )  # fmt: skip
             taken = await self._intake.take(hook.namespace, [notice], only=(hook.job, ""), note=content.note)
-            return Delivered(event_ids=[taken[0].key], fired=0, repeated=taken[0].repeated, note=content.note)
+            return WebhookReceipt(event_ids=[taken[0].key], fired=0, repeated=taken[0].repeated, note=content.note)
         taken = await self._intake.take(hook.namespace, content, only=only)
         repeated = all(event.repeated for event in taken)
         self.counts["repeated" if repeated else "accepted"] += 1
         fired = sum(one.execution is not None for event in taken if not event.repeated for one in event.outcomes)
         note = "This message was sent before: nothing fired again." if repeated else None
-        return Delivered(event_ids=[event.key for event in taken], fired=fired, repeated=repeated, note=note)
+        return WebhookReceipt(event_ids=[event.key for event in taken], fired=fired, repeated=repeated, note=note)
 
     async def _trigger(self, namespace: int, ref: str, name: str) -> _HookTrigger:
         stored = await find_job(self._store, namespace, ref)

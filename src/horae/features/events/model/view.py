@@ -43,7 +43,7 @@ class EventView(View, frozen=True, kw_only=True):
     payload: Raw | UnsetType = UNSET
 
 
-class EventsTaken(View, frozen=True, kw_only=True):
+class EventsReceipt(View, frozen=True, kw_only=True):
     """The results of several events, in their order."""
 
     items: list[EventView]
@@ -61,7 +61,7 @@ class EventPlan(View, frozen=True, kw_only=True):
     note: str | None = None
 
 
-class Delivered(View, frozen=True, kw_only=True):
+class WebhookReceipt(View, frozen=True, kw_only=True):
     """The result of a webhook call: its events, and the number of executions that they started."""
 
     event_ids: list[str]

@@ -13,7 +13,7 @@ from horae.features.logs.store import Place
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.instant import format_instant
 from horae.model.executions.execution import FINAL, Execution
-from horae.model.executions.execution_view import CutView, LogLineView, LogPage
+from horae.model.executions.execution_view import LogCutView, LogLineView, LogPage
 from horae.model.executions.output.log_level import LEVELS, Level, level_of, levels_from
 from horae.model.expressions.patterns import search_for
 from horae.store.contract import Store
@@ -143,7 +143,7 @@ class ExecutionLogs:
         if cut is not None and cut.ends:
             yield f"{cut.notice}\n".encode()
 
-    def _cut(self, extent: log_reads.LogExtent) -> CutView | None:
+    def _cut(self, extent: log_reads.LogExtent) -> LogCutView | None:
         """Describe missing lines, or return None if none are missing.
 
         A worker that leaves lines out also writes a line about it in their place.
@@ -160,7 +160,7 @@ class ExecutionLogs:
             )
         if not notices:
             return None
-        return CutView(lines=extent.left_lines, bytes=extent.left_bytes, ends=ends, notice=" ".join(notices))
+        return LogCutView(lines=extent.left_lines, bytes=extent.left_bytes, ends=ends, notice=" ".join(notices))
 
     async def _place(self, e: Execution, number: int) -> Place:
         return await self._store.read(lambda: log_reads.place_of(e.id, number))

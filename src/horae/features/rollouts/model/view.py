@@ -13,7 +13,7 @@ from horae.model.base.view import Time, View
 from horae.model.definitions.rollout import Rollout, RolloutState
 
 
-class ArmView(View, frozen=True, kw_only=True):
+class RolloutVersionView(View, frozen=True, kw_only=True):
     """A version in a rollout, and its counts since the rollout began."""
 
     version: int
@@ -41,7 +41,7 @@ class RolloutView(View, frozen=True, kw_only=True):
     by: str | None
     abort_above: float | None
     minimum: int
-    versions: list[ArmView]
+    versions: list[RolloutVersionView]
 
 
 def show_rollout(rollout: Rollout, job: str, current: int, tallies: Mapping[int, Tally]) -> RolloutView:
@@ -66,9 +66,9 @@ def show_rollout(rollout: Rollout, job: str, current: int, tallies: Mapping[int,
     )
 
 
-def _arm(version: int, current: bool, share: float, tally: Tally) -> ArmView:
+def _arm(version: int, current: bool, share: float, tally: Tally) -> RolloutVersionView:
     rate = tally.failure_rate
-    return ArmView(
+    return RolloutVersionView(
         version=version,
         current=current,
         share=share,

@@ -23,7 +23,7 @@ from horae.model.base.days import begin_of_day, day_at, days_between, parse_day
 from horae.model.base.instant import format_instant
 from horae.model.base.view import in_seconds
 from horae.model.definitions.job_view import JobView
-from horae.model.definitions.listed_job_view import JobStatisticsView, ListedJobView, RecentView
+from horae.model.definitions.listed_job_view import JobStatisticsView, ListedJobView, RecentExecutionView
 from horae.model.executions.execution_view import CountsView
 from horae.model.executions.tally import (
     DAY,
@@ -160,7 +160,9 @@ def _in_list(tally: JobTally, recent: Sequence[RecentExecution]) -> JobStatistic
     p50, p95 = tally.durations.percentiles((0.5, 0.95))
     return JobStatisticsView(
         recent=[
-            RecentView(execution_id=one.id, status=one.state, seconds=in_seconds(one.took), at=format_instant(one.at))
+            RecentExecutionView(
+                execution_id=one.id, status=one.state, seconds=in_seconds(one.took), at=format_instant(one.at)
+            )
             for one in recent
         ],
         success_rate=tally.success_rate, p50=in_seconds(p50), p95=in_seconds(p95), executions=tally.ended,

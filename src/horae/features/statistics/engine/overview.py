@@ -10,15 +10,15 @@ from horae.errors import BadInput
 from horae.features.statistics.model.overview_view import (
     ComingFiresView,
     FleetView,
-    LiveView,
+    LiveCountsView,
     OverviewView,
-    PastView,
     PointView,
     QueueLoadView,
-    RunningView,
+    RunningExecutionView,
+    TimelineOutcomesView,
     TimelineView,
 )
-from horae.features.statistics.model.view import EndedView
+from horae.features.statistics.model.view import OutcomeCountsView
 from horae.features.statistics.store import reads as statistics_reads
 from horae.model.base.instant import format_instant
 from horae.model.base.view import in_seconds, shown_time
@@ -67,8 +67,10 @@ class Overview:
             OutcomeCounts.join(total, tally)
         return OverviewView(
             at=format_instant(now), from_=format_instant(begin), to=format_instant(end), step=step,
-            counts=LiveView(running=live.running, queued=live.queued, waiting=live.waiting, retrying=live.retrying),
-            ended=EndedView(**total.outcomes),
+            counts=LiveCountsView(
+                running=live.running, queued=live.queued, waiting=live.waiting, retrying=live.retrying
+            ),
+            ended=OutcomeCountsView(**total.outcomes),
             series=[_point(at, happened.get(at)) for at in points(begin, end, step)],
             queues=self._queues(namespace, live, now), workers=await self._fleet(namespace),
             running=[_running(one) for one in longest], timeline=await self._timeline(namespace, now),
@@ -139,17 +141,17 @@ def _point(at: Instant, tally: NamespaceTally | None) -> PointView:
     )  # fmt: skip
 
 
-def _past(at: Instant, tally: OutcomeCounts | None) -> PastView:
+def _past(at: Instant, tally: OutcomeCounts | None) -> TimelineOutcomesView:
     if tally is None:
-        return PastView(at=format_instant(at))
-    return PastView(
+        return TimelineOutcomesView(at=format_instant(at))
+    return TimelineOutcomesView(
         at=format_instant(at), success=tally.success, failed=tally.failed, cancelled=tally.cancelled,
         skipped=tally.skipped,
     )  # fmt: skip
 
 
-def _running(one: LongestExecution) -> RunningView:
-    return RunningView(
+def _running(one: LongestExecution) -> RunningExecutionView:
+    return RunningExecutionView(
         execution_id=one.id, job_id=one.job, job_name=one.job_name, started_at=format_instant(one.started_at),
         progress=one.percent, message=one.message or None, worker_id=one.worker,
     )  # fmt: skip

@@ -4,11 +4,11 @@ from uuid import UUID
 
 from msgspec import field
 
-from horae.features.statistics.model.view import EndedView
+from horae.features.statistics.model.view import OutcomeCountsView
 from horae.model.base.view import Seconds, Time, View
 
 
-class LiveView(View, frozen=True, kw_only=True):
+class LiveCountsView(View, frozen=True, kw_only=True):
     """Numbers of executions that have not ended; those in `retrying` are also counted in `waiting`."""
 
     running: int = 0
@@ -58,7 +58,7 @@ class FleetView(View, frozen=True, kw_only=True):
     busy: int = 0
 
 
-class RunningView(View, frozen=True, kw_only=True):
+class RunningExecutionView(View, frozen=True, kw_only=True):
     """An execution that has been running for long."""
 
     execution_id: UUID
@@ -70,7 +70,7 @@ class RunningView(View, frozen=True, kw_only=True):
     worker_id: str | None
 
 
-class PastView(View, frozen=True, kw_only=True):
+class TimelineOutcomesView(View, frozen=True, kw_only=True):
     """Outcomes of executions within one step of the timeline."""
 
     at: Time
@@ -92,7 +92,7 @@ class TimelineView(View, frozen=True, kw_only=True):
     """The last and the next twelve hours in half hours; both include the current half hour."""
 
     step: int
-    past: list[PastView]
+    past: list[TimelineOutcomesView]
     coming: list[ComingFiresView]
 
 
@@ -106,10 +106,10 @@ class OverviewView(View, frozen=True, kw_only=True):
     from_: Time = field(name="from")
     to: Time
     step: int
-    counts: LiveView
-    ended: EndedView
+    counts: LiveCountsView
+    ended: OutcomeCountsView
     series: list[PointView]
     queues: list[QueueLoadView]
     workers: FleetView
-    running: list[RunningView]
+    running: list[RunningExecutionView]
     timeline: TimelineView

@@ -6,7 +6,7 @@ from horae.model.base.view import Seconds, Time, View
 from horae.model.definitions.listed_job_view import Share
 
 
-class EndedView(View, frozen=True, kw_only=True):
+class OutcomeCountsView(View, frozen=True, kw_only=True):
     """Numbers of executions by outcome, and numbers of attempts that were retried or lost with their worker."""
 
     success: int = 0

@@ -17,11 +17,11 @@ from horae.features.templates.engine.drafts import derivation_from, derive
 from horae.features.templates.engine.joint_drafts import dependencies_first, draft_all
 from horae.features.templates.model.read import read_template
 from horae.features.templates.model.values import Body, JobTemplate
-from horae.features.templates.model.view import AffectedView, TemplateView, show_template
+from horae.features.templates.model.view import AffectedJobView, TemplateView, show_template
 from horae.features.templates.store import templates
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.view import Page
-from horae.model.definitions.applied_view import AppliedView
+from horae.model.definitions.applied_view import AppliedDocumentView
 from horae.model.definitions.reading.diff import differences
 from horae.model.definitions.reading.write import render_definition
 from horae.store.contract import Store
@@ -37,7 +37,7 @@ class _Effect(Struct, frozen=True):
 
     seen: frozenset[tuple[UUID, int]] = frozenset()  # all jobs made from it, with their versions
     edits: tuple[tuple[StoredJob, JobDraft], ...] = ()  # the jobs that change, each with its new definition
-    affected: tuple[AffectedView, ...] = ()  # the jobs that change or can no longer be made, for users
+    affected: tuple[AffectedJobView, ...] = ()  # the jobs that change or can no longer be made, for users
 
 
 class Templates:
@@ -141,11 +141,11 @@ class Templates:
         for user in users:
             job, draft = user.job, drafts[user.job.id]
             if isinstance(draft, HoraeError):
-                affected.append(AffectedView(job_id=job.id, job=job.name, changes=[], error=draft.detail))
+                affected.append(AffectedJobView(job_id=job.id, job=job.name, changes=[], error=draft.detail))
             elif draft.spec != job.spec:
                 edits.append((user, draft))
                 changes_of_job = differences(render_definition(job.spec), render_definition(draft.spec))
-                affected.append(AffectedView(job_id=job.id, job=job.name, changes=changes_of_job))
+                affected.append(AffectedJobView(job_id=job.id, job=job.name, changes=changes_of_job))
         last = {job_id: at for at, job_id in enumerate(dependencies_first(drafts))}
         edits.sort(key=lambda one: -last[one[0].job.id])  # each workflow before the jobs that it runs
         affected.sort(key=lambda one: one.job)
@@ -183,12 +183,14 @@ class StoredTemplates:
         """Return the complete definition of a job that names a template. Raises BadInput."""
         return await derive(self._store, namespace, body)
 
-    async def apply(self, jobs: Jobs, namespace: int, document: dict[str, Any]) -> AppliedView:
+    async def apply(self, jobs: Jobs, namespace: int, document: dict[str, Any]) -> AppliedDocumentView:
         """Create or change a template, and the jobs made from it, to match a document."""
         templates = Templates(self._env, self._store, jobs)
         view, outcome = await templates.put(namespace, document.get("name", ""), document)
         affected = [one.job for one in view.affected]
-        return AppliedView(kind="template", name=view.name, outcome=outcome, version=view.version, affected=affected)
+        return AppliedDocumentView(
+            kind="template", name=view.name, outcome=outcome, version=view.version, affected=affected
+        )
 
 
 list_of = list  # the class has a method with this name

@@ -11,7 +11,7 @@ from horae.model.base.view import Time, Versioned, View
 from horae.model.definitions.reading.diff import Difference
 
 
-class AffectedView(View, frozen=True, kw_only=True):
+class AffectedJobView(View, frozen=True, kw_only=True):
     """A job that changes with its template: its changes, or the error if it can no longer be made from the template."""
 
     job_id: UUID
@@ -36,7 +36,7 @@ class TemplateView(View, Versioned, frozen=True, kw_only=True):
     job: dict[str, Any]
     jobs: Annotated[list[str], Meta(description="The jobs that were made from it; in lists it is empty.")]
     affected: Annotated[
-        list[AffectedView], Meta(description="The jobs that this change of the template changed, or would change.")
+        list[AffectedJobView], Meta(description="The jobs that this change of the template changed, or would change.")
     ]
     dry_run: bool = False
 

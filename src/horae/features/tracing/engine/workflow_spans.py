@@ -20,7 +20,7 @@ SAFETY = 60.0  # seconds between steps without an ended workflow
 class WorkflowSpans:
     """A service that records spans of ended workflows, so that reports do not wait for its reads."""
 
-    name = "flow-spans"
+    name = "workflow-spans"
 
     def __init__(self, store: Store, definitions: DefinitionCache, tracing: Tracing) -> None:
         self._store, self._definitions, self._tracing = store, definitions, tracing

@@ -28,7 +28,7 @@ Starts = Mapping[str, Instant | None]  # the start of each step's execution; Non
 NO_STARTS: Starts = {}
 
 
-class Items(View, frozen=True, kw_only=True):
+class ForeachCounts(View, frozen=True, kw_only=True):
     """The results so far of the executions of a foreach step.
 
     `takenOver` counts the successful items that ran in an earlier execution and whose results this rerun reuses.
@@ -60,7 +60,7 @@ class GraphNode(View, frozen=True, kw_only=True):
     version: int | None = None
     execution_id: UUID | None = None
     run: int | UnsetType = UNSET  # of a loop: the number of the current run, from 1; 0 before the first
-    items: Items | UnsetType = UNSET
+    items: ForeachCounts | UnsetType = UNSET
     waits_for: GraphWait | UnsetType = UNSET
     ready_at: Time | None = None  # when it became ready to start
     # When its execution started, for a foreach the first one; a step without an execution starts when it is ready.
@@ -204,7 +204,7 @@ def _node(
         more["run"] = row.iteration + 1 if row.began_at is not None else 0
     if row.total:
         left = row.total - row.ok - row.bad
-        more["items"] = Items(
+        more["items"] = ForeachCounts(
             total=row.total, success=row.ok, failed=row.bad, left=left, taken_over=row.reused or UNSET
         )
     if wait is not None:

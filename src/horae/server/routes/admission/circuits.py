@@ -27,14 +27,14 @@ class CircuitQuery(Query, frozen=True, kw_only=True):
     key: Key | None = None
 
 
-class Override(RequestBody, frozen=True, kw_only=True):
+class CircuitOverride(RequestBody, frozen=True, kw_only=True):
     """The selection of a circuit, and a reason."""
 
     key: Key | None = None
     reason: Why = ""
 
 
-class CircuitOpenBody(Override, frozen=True, kw_only=True):
+class CircuitOpenBody(CircuitOverride, frozen=True, kw_only=True):
     """The selection of a circuit, a reason, and a duration. By default, the circuit stays open until it is reset."""
 
     length: (
@@ -74,7 +74,7 @@ async def open_circuit(call: ApiCall, body: CircuitOpenBody) -> Response:
     f"{API}/jobs/{{ref}}/circuit/close", "circuits.close", CircuitView,
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def close_circuit(call: ApiCall, body: Override) -> Response:
+async def close_circuit(call: ApiCall, body: CircuitOverride) -> Response:
     """Close a circuit by hand. Failures do not open it until it is reset."""
     shown = await call.node.admission.circuit_breakers.close(
         call.namespace, call.path("ref"), by=call.caller, key=body.key, reason=body.reason
@@ -86,7 +86,7 @@ async def close_circuit(call: ApiCall, body: Override) -> Response:
     f"{API}/jobs/{{ref}}/circuit/reset", "circuits.reset", CircuitView,
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def reset_circuit(call: ApiCall, body: Override) -> Response:
+async def reset_circuit(call: ApiCall, body: CircuitOverride) -> Response:
     """Close a circuit, reset its counts, and end any manual override."""
     shown = await call.node.admission.circuit_breakers.reset(
         call.namespace, call.path("ref"), by=call.caller, key=body.key, reason=body.reason

@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from horae.engine.admission.holds import MOST_REASON, HoldRequest
 from horae.errors import Conflict, NotFound
-from horae.model.admission.hold_view import HoldView, ReleasedView
+from horae.model.admission.hold_view import HoldView, ReleaseView
 from horae.model.base.view import CompleteList
 from horae.server.access import OPERATE, VIEW
 from horae.server.call import ApiCall
@@ -80,7 +80,7 @@ async def hold(call: ApiCall, body: HoldBody) -> Response:
 
 
 @delete(
-    f"{API}/queues/{{name}}/hold", "queues.release", ReleasedView,
+    f"{API}/queues/{{name}}/hold", "queues.release", ReleaseView,
     access=OPERATE, scope=by_queue, audit=CHANGES, status=200, refuses=(NotFound,),
 )  # fmt: skip
 async def release(call: ApiCall, query: ReleaseQuery) -> Response:
@@ -96,7 +96,7 @@ async def hold_all(call: ApiCall, body: HoldBody) -> Response:
     return ok(await call.node.admission.holds.open(call.namespace, None, body.asked(), call.caller), 201)
 
 
-@delete(f"{API}/holds", "holds.release", ReleasedView, access=OPERATE, scope=closed, audit=REQUEST, status=200)
+@delete(f"{API}/holds", "holds.release", ReleaseView, access=OPERATE, scope=closed, audit=REQUEST, status=200)
 async def release_all(call: ApiCall, query: ReleaseQuery) -> Response:
     """End the holds that cover all queues; holds of single queues remain."""
     return ok(await call.node.admission.holds.release(call.namespace, None, query.reason, call.caller))

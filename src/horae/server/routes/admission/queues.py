@@ -19,7 +19,7 @@ from horae.server.route import API, CHANGES, get, patch, post, put
 from horae.server.scopes import by_queue, closed
 
 
-class PurgedView(View, frozen=True, kw_only=True):
+class PurgeView(View, frozen=True, kw_only=True):
     """The number of cancelled executions."""
 
     cancelled: int
@@ -117,13 +117,13 @@ async def drain(call: ApiCall) -> Response:
 
 
 @post(
-    f"{API}/queues/{{name}}/purge", "queues.purge", PurgedView,
+    f"{API}/queues/{{name}}/purge", "queues.purge", PurgeView,
     access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound,),
 )  # fmt: skip
 async def purge(call: ApiCall, query: PurgeQuery) -> Response:
     """Cancel every execution of a queue that has not started; `confirm` must be the queue's name."""
     done = await call.node.admission.queues.purge(call.namespace, call.path("name"), query.confirm, call.caller)
-    return ok(PurgedView(cancelled=done.cancelled))
+    return ok(PurgeView(cancelled=done.cancelled))
 
 
 async def _shown(call: ApiCall, queue: Queue) -> Response:

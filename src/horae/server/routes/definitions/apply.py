@@ -8,7 +8,7 @@ from horae.engine.definitions.document_applier import MOST, Documents
 from horae.engine.definitions.permits import check_job, outside_scope
 from horae.errors import BadInput, Conflict
 from horae.model.base.view import View
-from horae.model.definitions.applied_view import AppliedListView
+from horae.model.definitions.applied_view import AppliedDocumentsView
 from horae.model.documents.yaml_text import read_documents
 from horae.server.access import EDIT, VIEW
 from horae.server.call import ApiCall
@@ -42,7 +42,15 @@ async def by_documents(call: ApiCall, arguments: Arguments) -> None:
             check_job(known, name)
 
 
-@post(f"{API}/apply", "apply.all", AppliedListView, access=EDIT, scope=by_documents, audit=REQUEST, refuses=(Conflict,))
+@post(
+    f"{API}/apply",
+    "apply.all",
+    AppliedDocumentsView,
+    access=EDIT,
+    scope=by_documents,
+    audit=REQUEST,
+    refuses=(Conflict,),
+)
 async def apply(call: ApiCall, body: ApplyBody, query: DryRun) -> Response:
     """Create or change several calendars, templates and jobs, all or none.
 

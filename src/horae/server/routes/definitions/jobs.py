@@ -30,8 +30,8 @@ from horae.server.reply import Response, ok
 from horae.server.route import API, CHANGES, REQUEST, UNRECORDED, delete, get, patch, post, put
 from horae.server.routes.executions.execution_queries import JobExecutions
 from horae.server.routes.executions.submission import (
-    Trigger,
-    Triggered,
+    SubmissionOptions,
+    TriggerReceipt,
     is_old,
     single_receipt,
     submit_of,
@@ -79,7 +79,7 @@ JobBody = body(
 )
 
 
-class Forgotten(View, frozen=True, kw_only=True):
+class ForgottenResults(View, frozen=True, kw_only=True):
     """The number of deleted cached results."""
 
     forgotten: int
@@ -217,11 +217,11 @@ async def restore(call: ApiCall) -> Response:
 
 
 @post(
-    f"{API}/jobs/{{ref}}/trigger", "jobs.trigger", {202: Triggered, 200: Triggered},
+    f"{API}/jobs/{{ref}}/trigger", "jobs.trigger", {202: TriggerReceipt, 200: TriggerReceipt},
     access=OPERATE, scope=by_job, audit=UNRECORDED, repeats="submission",
     refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
-async def trigger(call: ApiCall, body: Trigger) -> Response:
+async def trigger(call: ApiCall, body: SubmissionOptions) -> Response:
     """Run a job now, after a delay or at an instant; an empty body runs it now with the job's own params.
 
     A `key` makes the submission unique for a time: a repetition returns 200 with the first execution. The answer is
@@ -235,7 +235,7 @@ async def trigger(call: ApiCall, body: Trigger) -> Response:
     )
     receipt = await with_warning(call, call.path("ref"), await with_result(call, single_receipt(receipts)))
     about = await call.node.definitions.dependencies.of_run(call.namespace, call.path("ref"))
-    answer = Triggered(
+    answer = TriggerReceipt(
         **msgspec.structs.asdict(receipt),
         fires=tuple(about.dependents) if body.propagate else (),
         note=about.note(propagate=body.propagate, wait=body.wait_for_dependencies),
@@ -266,12 +266,14 @@ async def executions(call: ApiCall, query: JobExecutions) -> Response:
 
 
 @delete(
-    f"{API}/jobs/{{ref}}/cache", "jobs.forget-results", Forgotten,
+    f"{API}/jobs/{{ref}}/cache", "jobs.forget-results", ForgottenResults,
     access=OPERATE, scope=by_job, audit=CHANGES, status=200, refuses=(NotFound,),
 )  # fmt: skip
 async def forget_results(call: ApiCall) -> Response:
     """Delete the cached results of a job, so that they answer no further submission."""
-    return ok(Forgotten(forgotten=await call.node.definitions.jobs.forget_results(call.namespace, call.path("ref"))))
+    return ok(
+        ForgottenResults(forgotten=await call.node.definitions.jobs.forget_results(call.namespace, call.path("ref")))
+    )
 
 
 @get(

@@ -18,17 +18,17 @@ from horae.model.fleet.submit import Submit
 from horae.server.access import OPERATE, PUBLIC, VIEW
 from horae.server.call import ApiCall
 from horae.server.idempotency import submission_key
-from horae.server.reading.bodies import LARGE_LIMIT, Reason, RequestBody
+from horae.server.reading.bodies import LARGE_LIMIT, ReasonBody, RequestBody
 from horae.server.reply import Response, ok
 from horae.server.route import API, REQUEST, UNRECORDED, get, post
 from horae.server.routes.executions.execution_queries import ExecutionList
 from horae.server.routes.executions.submission import (
-    Accepted,
-    BulkAccepted,
+    BulkReceipt,
     ExecutionBody,
     ManyExecutions,
     ManyOfOneJob,
     SubmissionBody,
+    SubmissionReceipt,
     bulk_answer,
     encoded_bulk_answer,
     is_old,
@@ -55,7 +55,8 @@ async def by_submissions(call: ApiCall, arguments: Arguments) -> None:
 
 
 @post(
-    f"{API}/executions", "executions.submit", {201: (Accepted, BulkAccepted), 200: Accepted, 207: BulkAccepted},
+    f"{API}/executions", "executions.submit",
+    {201: (SubmissionReceipt, BulkReceipt), 200: SubmissionReceipt, 207: BulkReceipt},
     access=OPERATE, scope=by_submissions, audit=UNRECORDED, takes=(ExecutionBody, ManyOfOneJob, ManyExecutions),
     limit=LARGE_LIMIT, repeats="submission", refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
@@ -118,7 +119,7 @@ async def get_execution(call: ApiCall) -> Response:
     f"{API}/executions/{{id}}/cancel", "executions.cancel", CancelView,
     access=OPERATE, scope=by_execution, audit=REQUEST, refuses=(NotFound, Conflict, Gone),
 )  # fmt: skip
-async def cancel(call: ApiCall, body: Reason) -> Response:
+async def cancel(call: ApiCall, body: ReasonBody) -> Response:
     """Cancel an execution that has not started; ask the worker to stop a running one."""
     return ok(await call.node.work.executions.cancel(call.namespace, call.id(), body.reason))
 

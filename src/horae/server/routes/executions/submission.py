@@ -25,22 +25,24 @@ Job = Annotated[str, Meta(min_length=1, max_length=128, description=SUBMISSION["
 
 if TYPE_CHECKING:  # for type checkers: the fields used in Python
 
-    class Trigger(RequestBody, frozen=True, kw_only=True):
+    class SubmissionOptions(RequestBody, frozen=True, kw_only=True):
         params: Raw = Raw()
         key: str | None = None
         propagate: bool = True
         wait_for_dependencies: bool = False
 else:
-    Trigger = decoded(TERMS, "Trigger", "Options of a submission, such as params; all are optional.", RequestBody)
+    SubmissionOptions = decoded(
+        TERMS, "SubmissionOptions", "Options of a submission, such as params; all are optional.", RequestBody
+    )
 
 
-class ExecutionBody(Trigger, frozen=True, kw_only=True):
+class ExecutionBody(SubmissionOptions, frozen=True, kw_only=True):
     """A submission of one execution."""
 
     job: Job
 
 
-class ManyOfOneJob(Trigger, frozen=True, kw_only=True):
+class ManyOfOneJob(SubmissionOptions, frozen=True, kw_only=True):
     """Many executions of one job. `items` are their params; the other fields are common to all of them."""
 
     job: Job
@@ -57,7 +59,7 @@ class ManyExecutions(RequestBody, frozen=True, kw_only=True):
     atomic: bool = False
 
 
-class SubmissionBody(Trigger, frozen=True, kw_only=True):
+class SubmissionBody(SubmissionOptions, frozen=True, kw_only=True):
     """A submission in any of the three forms."""
 
     job: Job | None = None
@@ -65,7 +67,7 @@ class SubmissionBody(Trigger, frozen=True, kw_only=True):
     atomic: bool = False
 
 
-class Accepted(View, frozen=True, kw_only=True):
+class SubmissionReceipt(View, frozen=True, kw_only=True):
     """An accepted execution. `deduplicated` means that the submission's key already belonged to this execution.
 
     `cached` means that an earlier execution's `result` is the answer; `batched`, that the execution includes this
@@ -82,7 +84,7 @@ class Accepted(View, frozen=True, kw_only=True):
     warning: str | UnsetType = UNSET
 
 
-class Triggered(Accepted, frozen=True, kw_only=True):
+class TriggerReceipt(SubmissionReceipt, frozen=True, kw_only=True):
     """A triggered job. `fires` names the jobs that the end of the execution may start; `note` explains exceptions."""
 
     fires: tuple[str, ...] = ()
@@ -101,7 +103,7 @@ class BulkItem(View, frozen=True, kw_only=True):
     error: dict[str, Any] | UnsetType = UNSET
 
 
-class BulkAccepted(View, frozen=True, kw_only=True):
+class BulkReceipt(View, frozen=True, kw_only=True):
     """The result of each item, in order; `warnings` is present if jobs need something that no worker ever had."""
 
     items: list[BulkItem]
@@ -111,11 +113,11 @@ class BulkAccepted(View, frozen=True, kw_only=True):
 
 
 _ITEM = msgspec.json.Decoder(ExecutionBody)
-_NOTHING = Trigger()
+_NOTHING = SubmissionOptions()
 
 
 # Converts one execution to a request for the engine.
-submit_of: Callable[[str, Trigger, TraceHeaders], Submit] = reader(
+submit_of: Callable[[str, SubmissionOptions, TraceHeaders], Submit] = reader(
     TERMS, Submit, "job, body, trace", job="job", trace="trace.parent", trace_state="trace.state"
 )
 
@@ -148,7 +150,7 @@ def _check_count(items: Sequence[Raw]) -> None:
 
 
 def _refuse_common(body: SubmissionBody) -> None:
-    for field in msgspec.structs.fields(Trigger):
+    for field in msgspec.structs.fields(SubmissionOptions):
         if getattr(body, field.name) != getattr(_NOTHING, field.name):
             remedy = "Give it in each item, or name one job for all of them."
             name = field.encode_name
@@ -180,9 +182,9 @@ def merge_results(
     return [request if isinstance(request, HoraeError) else next(rest) for request in requests]
 
 
-def accepted(receipt: Receipt) -> Accepted:
+def accepted(receipt: Receipt) -> SubmissionReceipt:
     """Convert a receipt to the API's form."""
-    return Accepted(
+    return SubmissionReceipt(
         execution_id=receipt.execution_id, status=receipt.state, deduplicated=receipt.deduplicated, **_shared(receipt)
     )
 
@@ -194,12 +196,12 @@ def _shared(receipt: Receipt) -> dict[str, Any]:
     return {"cached": True} if receipt.cached else {}
 
 
-def is_old(receipt: Accepted) -> bool:
+def is_old(receipt: SubmissionReceipt) -> bool:
     """Return whether a submission was answered with an execution that existed before."""
     return receipt.deduplicated or receipt.cached is True
 
 
-async def with_result(call: ApiCall, receipt: Accepted) -> Accepted:
+async def with_result(call: ApiCall, receipt: SubmissionReceipt) -> SubmissionReceipt:
     """Add the cached result to a receipt, if it has one."""
     if receipt.cached is not True:
         return receipt
@@ -207,7 +209,7 @@ async def with_result(call: ApiCall, receipt: Accepted) -> Accepted:
     return msgspec.structs.replace(receipt, result=known.result)
 
 
-async def with_warning(call: ApiCall, job: str, receipt: Accepted) -> Accepted:
+async def with_warning(call: ApiCall, job: str, receipt: SubmissionReceipt) -> SubmissionReceipt:
     """Add the warning about the submitted job to a receipt, if there is one."""
     warning = await call.node.warning(call.namespace, job)
     return receipt if warning is None else msgspec.structs.replace(receipt, warning=warning)
@@ -219,7 +221,7 @@ async def warnings_of(call: ApiCall, jobs: Iterable[str]) -> list[str]:
     return [f'Job "{job}": {warning}' for job, warning in warnings if warning is not None]
 
 
-def single_receipt(receipts: Sequence[Receipt | HoraeError]) -> Accepted:
+def single_receipt(receipts: Sequence[Receipt | HoraeError]) -> SubmissionReceipt:
     """Return the answer to a single submission, or raise its error."""
     receipt = receipts[0]
     if isinstance(receipt, HoraeError):
@@ -227,11 +229,11 @@ def single_receipt(receipts: Sequence[Receipt | HoraeError]) -> Accepted:
     return accepted(receipt)
 
 
-def bulk_answer(receipts: Sequence[Receipt | HoraeError], warnings: list[str]) -> BulkAccepted:
+def bulk_answer(receipts: Sequence[Receipt | HoraeError], warnings: list[str]) -> BulkReceipt:
     """Return the answer for a bulk submission."""
     items = [_item(receipt) for receipt in receipts]
     refused = sum(isinstance(receipt, HoraeError) for receipt in receipts)
-    return BulkAccepted(items=items, accepted=len(items) - refused, refused=refused, warnings=warnings or UNSET)
+    return BulkReceipt(items=items, accepted=len(items) - refused, refused=refused, warnings=warnings or UNSET)
 
 
 def _item(receipt: Receipt | HoraeError) -> BulkItem:
@@ -243,7 +245,7 @@ def _item(receipt: Receipt | HoraeError) -> BulkItem:
 
 
 def encoded_bulk_answer(receipts: Sequence[Receipt], refused: Mapping[int, HoraeError], warnings: list[str]) -> bytes:
-    """Return the answer for a bulk submission, encoded like `BulkAccepted` at a tenth of the cost."""
+    """Return the answer for a bulk submission, encoded like `BulkReceipt` at a tenth of the cost."""
     items = [text for receipt in receipts for text in _texts(receipt)]
     accepted = len(items)
     for i in sorted(refused):

@@ -36,7 +36,7 @@ from horae.server.reading.bodies import LARGE_LIMIT
 from horae.server.reading.queries import Query
 from horae.server.reply import Response, nothing, ok
 from horae.server.route import API, UNRECORDED, delete, get, post
-from horae.server.routes.executions.submission import Accepted, accepted
+from horae.server.routes.executions.submission import SubmissionReceipt, accepted
 from horae.server.scopes import Arguments, by_session
 
 
@@ -82,7 +82,7 @@ async def exchange(call: ApiCall, body: Exchange) -> Response:
 
 
 @post(
-    f"{API}/sessions/{{id}}/executions", "sessions.submit", CompleteList[Accepted],
+    f"{API}/sessions/{{id}}/executions", "sessions.submit", CompleteList[SubmissionReceipt],
     access=WORKER, scope=by_session, audit=UNRECORDED, status=201, limit=LARGE_LIMIT, repeats="by itself",
     refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip

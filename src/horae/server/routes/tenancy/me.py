@@ -19,7 +19,7 @@ from horae.server.route import ACTION, API, UNRECORDED, get, post
 from horae.server.scopes import closed, unscoped
 
 
-class Me(View, frozen=True, kw_only=True):
+class CallerView(View, frozen=True, kw_only=True):
     """The caller's credential. A browser also gets `csrf`, the token that it must send with its writes."""
 
     key_id: str
@@ -36,7 +36,7 @@ class Me(View, frozen=True, kw_only=True):
     csrf: str | None = None
 
     @classmethod
-    def of(cls, call: ApiCall, who: Principal, namespaces: tuple[str, ...] = ()) -> "Me":
+    def of(cls, call: ApiCall, who: Principal, namespaces: tuple[str, ...] = ()) -> "CallerView":
         return cls(
             key_id=who.key, name=who.name, namespace=who.namespace_name, role=who.role,
             permissions=tuple(sorted(who.permissions)), queues=who.queues, jobs=who.jobs, csrf=who.csrf,
@@ -51,18 +51,18 @@ class SignInCode(View, frozen=True, kw_only=True):
     expires_at: Time
 
 
-class Code(RequestBody, frozen=True, kw_only=True):
+class SignInRequest(RequestBody, frozen=True, kw_only=True):
     """The single-use code of a sign-in link."""
 
     code: Annotated[str, Meta(min_length=1, max_length=256)]
 
 
 @post(
-    f"{API}/sign-in", "me.sign-in", Me,
+    f"{API}/sign-in", "me.sign-in", CallerView,
     access=PUBLIC, scope=closed, audit=UNRECORDED, repeats="by itself", limit=SMALL_LIMIT,
     refuses=(Unauthorized, Forbidden),
 )  # fmt: skip
-async def sign_in(call: ApiCall, body: Code) -> Response:
+async def sign_in(call: ApiCall, body: SignInRequest) -> Response:
     """Exchange the code of a sign-in link for a cookie.
 
     The code works once, so a repeated request is refused. Writes with the cookie must carry `csrf` as the header
@@ -76,7 +76,7 @@ async def sign_in(call: ApiCall, body: Code) -> Response:
         raise
     await call.node.tenancy.audit.note(signed.principal, call.address, call.route.name)
     seconds = (signed.until - call.node.env.now()) // SECOND
-    reply = ok(Me.of(call, signed.principal))
+    reply = ok(CallerView.of(call, signed.principal))
     reply.headers = (UNCACHED, set_cookie(signed.cookie, seconds, secure=call.secure))
     return reply
 
@@ -116,7 +116,7 @@ async def sign_out(call: ApiCall) -> Response:
     return reply
 
 
-@get(f"{API}/me", "me.get", Me, access=ANY_CREDENTIAL, scope=unscoped, secret=True)
+@get(f"{API}/me", "me.get", CallerView, access=ANY_CREDENTIAL, scope=unscoped, secret=True)
 async def get_me(call: ApiCall) -> Response:
     """Read the caller's own credential."""
-    return ok(Me.of(call, call.who, call.node.tenancy.keys.namespaces(call.who)))
+    return ok(CallerView.of(call, call.who, call.node.tenancy.keys.namespaces(call.who)))

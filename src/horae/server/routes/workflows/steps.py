@@ -17,7 +17,7 @@ from horae.server.reading.bodies import RequestBody
 from horae.server.reading.queries import Paged
 from horae.server.reply import Response, ok
 from horae.server.route import API, REQUEST, get, post
-from horae.server.routes.executions.submission import Accepted, accepted
+from horae.server.routes.executions.submission import SubmissionReceipt, accepted
 from horae.server.scopes import by_execution, closed
 
 _REFUSES = (NotFound, Conflict, Forbidden, Gone, TooLarge)
@@ -39,7 +39,7 @@ class StepSkip(RequestBody, frozen=True, kw_only=True):
     reason: Why = ""
 
 
-class StepDone(RequestBody, frozen=True, kw_only=True):
+class StepCompletion(RequestBody, frozen=True, kw_only=True):
     """The manual completion of a step."""
 
     result: Annotated[Raw, Meta(description="The step's result for later steps; null by default.")] = ABSENT
@@ -58,7 +58,7 @@ class RerunBody(RequestBody, frozen=True, kw_only=True):
 
 
 @post(
-    f"{API}/executions/{{id}}/rerun", "executions.rerun", Accepted,
+    f"{API}/executions/{{id}}/rerun", "executions.rerun", SubmissionReceipt,
     access=OPERATE, scope=by_execution, audit=REQUEST, status=202, refuses=(NotFound, Conflict, Gone, OverQuota),
 )  # fmt: skip
 async def rerun(call: ApiCall, body: RerunBody) -> Response:
@@ -111,7 +111,7 @@ async def skip(call: ApiCall, body: StepSkip) -> Response:
     f"{API}/executions/{{id}}/steps/{{step}}/complete", "executions.complete-step", ExecutionView,
     access=OPERATE, scope=by_execution, audit=REQUEST, refuses=_REFUSES,
 )  # fmt: skip
-async def complete(call: ApiCall, body: StepDone) -> Response:
+async def complete(call: ApiCall, body: StepCompletion) -> Response:
     """Complete a step of a workflow with a given result; its executions are cancelled."""
     done = call.node.workflows.steps_by_hand.complete(call.who, call.id(), call.path("step"), body.result, body.reason)
     return ok(without_sealed(await done))

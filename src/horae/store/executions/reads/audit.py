@@ -88,7 +88,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     job: UUID | None = None  # in findings about joins: the dependent job
 
 
-class Amount(Struct):
+class ShelfSize(Struct):
     """The number of slices and items on a shelf."""
 
     slices: int = 0
@@ -98,12 +98,12 @@ class Amount(Struct):
 class AuditReport(Struct):
     """The numbers of slices and items on the shelves, the number of findings of each kind, and the first findings."""
 
-    shelves: dict[str, Amount] = {}
+    shelves: dict[str, ShelfSize] = {}
     kinds: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = []
 
     def count(self, row: "ShelfRow") -> None:
-        amount = self.shelves.setdefault(row.shelf, Amount())
+        amount = self.shelves.setdefault(row.shelf, ShelfSize())
         amount.slices += 1
         amount.items += row.hi - row.lo
 
@@ -115,7 +115,7 @@ class AuditReport(Struct):
     def add(self, other: "AuditReport") -> None:
         """Add the report of another page."""
         for shelf, amount in other.shelves.items():
-            mine = self.shelves.setdefault(shelf, Amount())
+            mine = self.shelves.setdefault(shelf, ShelfSize())
             mine.slices += amount.slices
             mine.items += amount.items
         self.kinds += other.kinds
