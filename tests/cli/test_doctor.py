@@ -48,7 +48,7 @@ def answer(date: str = "Fri, 15 Jan 2027 08:00:00 GMT") -> ApiResponse:
 
 
 def test_servers_without_the_master_key_are_found():
-    about = {"host": "h", "pid": 1, "parts": ["api", "gateway"]}
+    about = {"host": "h", "pid": 1, "roles": ["api", "gateway"]}
     servers = [{**about, "url": "http://a", "lacksMasterKey": False}, {**about, "url": "", "lacksMasterKey": True}]
     told = {
         "GET /healthz": answer(), "GET /readyz": {}, "GET /store": STORE, "GET /workers": page(), "GET /clock": CLOCK,
@@ -115,8 +115,8 @@ def test_a_healthy_server():
             "GET /workers": page(worker),
             "GET /executions": page(),
             "GET /servers": page(
-                {"url": "http://a", "parts": ["api", "gateway"]},
-                {"url": "", "host": "vm", "pid": 7, "parts": ["scheduler"]},
+                {"url": "http://a", "roles": ["api", "gateway"]},
+                {"url": "", "host": "vm", "pid": 7, "roles": ["scheduler"]},
             ),
             "GET /clock": CLOCK,
         }

@@ -280,7 +280,7 @@ async def test_a_damaged_file_is_named_and_later_files_are_still_read(
     assert location in note
     done = await node.part(ErasurePart).erasures.erase(1, ErasureSelection(params={"customer": "ada"}), None, 100)
     assert done.erased == 1
-    assert done.unread_files == [location]
+    assert done.unreadable_files == [location]
     if how != "gone":
         assert (tmp_path / "artifacts" / location).exists()  # it was neither rewritten nor lost
 
@@ -436,7 +436,7 @@ async def test_two_concurrent_erasures_in_one_file_both_succeed(
     monkeypatch.setattr(node.part(ErasurePart).erasures._archive._place, "write", second, raising=False)
     done = await node.part(ErasurePart).erasures.erase(1, ErasureSelection(params={"customer": "ada"}), None, 100)
 
-    assert (done.erased, done.unread_files) == (1, [])
+    assert (done.erased, done.unreadable_files) == (1, [])
     assert await archived(node) == old[::-1]
     (content,) = files(tmp_path)
     assert (b"ada" in content, b"bob" in content, b"cleo" in content) == (False, False, True)
@@ -464,7 +464,7 @@ async def test_a_file_moved_during_a_read_is_read_at_its_new_place(
     monkeypatch.setattr(node.part(ErasurePart).erasures._archive._place, "read", late, raising=False)
     done = await node.part(ErasurePart).erasures.erase(1, ErasureSelection(params={"customer": "ada"}), None, 100)
 
-    assert (done.erased, done.unread_files) == (1, [])
+    assert (done.erased, done.unreadable_files) == (1, [])
     (content,) = files(tmp_path)
     assert (b"ada" in content, b"bob" in content) == (False, False)
 

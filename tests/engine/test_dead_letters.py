@@ -225,7 +225,7 @@ async def test_groups_have_their_first_and_last_time_and_their_course(world, let
     assert parse_instant(one.oldest_at) == begin
     assert parse_instant(one.newest_at) - begin == (23 * 3600 + 1) * SECOND
     assert (parse_instant(groups.from_), parse_instant(groups.to)) == (begin, world.now())
-    assert one.course == [1, *[0] * 22, 2]
+    assert one.trend == [1, *[0] * 22, 2]
     await letters.discard(NAMESPACE, first[0])
     (discarded,) = (await letters.groups(NAMESPACE, state="discarded")).items
     assert (discarded.count, discarded.newest_id) == (1, first[0])

@@ -87,7 +87,7 @@ async def test_params_that_are_sealed_wait_for_a_server_that_opens_them(servers:
 async def test_servers_without_the_key_are_reported(servers: dict[str, Stage], world: World):
     await look(servers)
     known = await servers["whole"].node.store.read(lambda: sessions.servers(0))
-    assert {server.url for server in known if KEYLESS in server.parts} == {"http://none", "http://other"}
+    assert {server.url for server in known if KEYLESS in server.roles} == {"http://none", "http://other"}
     assert not servers["whole"].node.base.directory.keyless
 
 

@@ -35,7 +35,7 @@ class Server:
         self.recounter = Recounter(world.env, world.store, self.id, topics)
 
     async def beat(self) -> None:
-        mine = ServerProcess(id=self.id, url="", host="h", pid=1, version="1", parts=())
+        mine = ServerProcess(id=self.id, url="", host="h", pid=1, version="1", roles=())
         await self.world.store.write(lambda: sessions.record_server(mine, self.world.now()))
 
     async def end(self, job, n: int, how=success) -> None:

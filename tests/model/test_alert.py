@@ -146,9 +146,9 @@ def test_a_storm_is_one_notice_and_unnotified_alerts_follow_when_there_is_room()
     assert ([alert.subject for alert, _ in later.notified], later.firing_notices) == (["c", "d"], 1)
     over = decide_changes(rule, [], silent, few.pace, NOW + SECOND)
     assert [one.notified for one in over.ended] == [False, False], "no beginning was sent, so no end"
-    assert over.unsaid == 2, "but their number is"
-    assert decide_changes(rule, found("e"), [], few.pace, NOW + HOUR, unsaid=2).unsaid == 0
-    assert decide_changes(rule, found("e"), [], few.pace, NOW + SECOND, unsaid=2).unsaid == 2
+    assert over.unnotified == 2, "but their number is"
+    assert decide_changes(rule, found("e"), [], few.pace, NOW + HOUR, unnotified=2).unnotified == 0
+    assert decide_changes(rule, found("e"), [], few.pace, NOW + SECOND, unnotified=2).unnotified == 2
     many = decide_changes(rule, found(*map(str, range(MOST_OPEN + 5))), [], 0, NOW)
     assert (len(many.opened), many.overflow, many.firing_notices) == (MOST_OPEN, 5, 1)
 
@@ -242,7 +242,7 @@ def test_all_channels_of_a_notice_get_the_same_content():
 
 
 def test_a_group_lists_some_alerts_and_counts_all():
-    told = content("firing", 400, overflow=5, unsaid=7)
+    told = content("firing", 400, overflow=5, unnotified=7)
     assert title_of(told) == "[ALERT] 405 jobs: nightly"
     assert (told.data["count"], told.data["alertId"], len(told.data["alerts"])) == (405, None, 50)
     assert told.data["alerts"][49]["subject"] == "report-49"

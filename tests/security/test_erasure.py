@@ -105,11 +105,11 @@ async def test_only_selected_items_of_a_parcel_are_erased(api: Api, where: dict[
 async def test_unfinished_executions_are_reported_and_kept(api: Api):
     id = await submit(api, params={"to": CANARY})
     assert await erase(api, params={"to": CANARY}) == {
-        "lookedAt": 1,
+        "examined": 1,
         "erased": 0,
         "live": [id],
-        "unread": [],
-        "unreadFiles": [],
+        "undecryptable": [],
+        "unreadableFiles": [],
         "nextCursor": None,
     }
     assert (await api.get(f"/api/v1/executions/{id}")).json()["params"] == {"to": CANARY}
@@ -123,7 +123,7 @@ async def test_unreadable_executions_are_reported_and_kept(api: Api, node: Serve
     node.base.sealer._keys.clear()
     node.base.sealer._refusal = MasterKeyMissing("gone", "give it")
     done = await erase(api, params={"to": CANARY})
-    assert (done["erased"], done["unread"]) == (0, [made.json()["executionId"]])
+    assert (done["erased"], done["undecryptable"]) == (0, [made.json()["executionId"]])
 
 
 async def test_the_receipt_in_the_audit_log_contains_no_personal_data(api: Api):

@@ -120,7 +120,7 @@ async def test_the_copy_of_a_file_sends_no_worker_to_the_original(urls: Any, rea
     url, _ = urls
     async with served(url, real_env) as (node, _, _):
         other = ServerProcess(
-            id=real_env.new_id(), url="http://original:1", host="h", pid=1, version="1", parts=("gateway",)
+            id=real_env.new_id(), url="http://original:1", host="h", pid=1, version="1", roles=("gateway",)
         )  # fmt: skip
         await node.store.write(lambda: sessions.record_server(other, real_env.now()))
         await node.fleet.presence.step()

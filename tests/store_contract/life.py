@@ -276,7 +276,7 @@ async def look(world: World, job: Any, worker: Any) -> None:
 async def clean(world: World) -> None:
     """Run the writes of every few seconds."""
     now, server = world.now(), world.env.new_id()
-    seen = ServerProcess(id=server, url="http://a", host="a", pid=1, version="1", parts=("api",))
+    seen = ServerProcess(id=server, url="http://a", host="a", pid=1, version="1", roles=("api",))
     await world.store.write(lambda: sessions.record_server(seen, now))
     counts = {(server, n): OutcomeCounts(success=1) for n in range(2)}
     await world.store.write(lambda: statistics.add(server, counts))

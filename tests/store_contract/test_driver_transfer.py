@@ -232,7 +232,7 @@ async def test_a_store_with_running_servers_is_not_changed(
 ):
     async with opened(migrated_url, env) as driver:
         await backup.backup(driver, tmp_path / "b", env)
-        serving = ServerProcess(id=env.new_id(), url=url, host="vm", pid=7, version="1", parts=("scheduler",))
+        serving = ServerProcess(id=env.new_id(), url=url, host="vm", pid=7, version="1", roles=("scheduler",))
         await driver.write(lambda: sessions.record_server(serving, env.now()))
         before = await sums(driver)
 

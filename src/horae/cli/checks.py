@@ -140,8 +140,8 @@ def _place(server: Any) -> str:
 
 
 def _server_in_words(server: Any) -> str:
-    """Describe a server: its address and the parts that it runs."""
-    return f"{_place(server)} ({', '.join(server.raw['parts'])})"
+    """Describe a server: its address and its roles."""
+    return f"{_place(server)} ({', '.join(server.raw['roles'])})"
 
 
 def _trust(clock: Any) -> Check:

@@ -45,7 +45,7 @@ async def serve(
     host: str,
     port: int,
     *,
-    parts: Collection[str] = ROLES,
+    roles: Collection[str] = ROLES,
     allow_remote: bool = False,
     grace: int = GRACE,
     tls: Tls | None = None,
@@ -62,10 +62,10 @@ async def serve(
     bound = _listen(host, port)
     try:
         port = bound.getsockname()[1]
-        application = Application(node, parts, certified=_asks(tls), proxies=proxies, cors=cors)
+        application = Application(node, roles, certified=_asks(tls), proxies=proxies, cors=cors)
         listener = HttpListener(node.env, application.answer, tls, limits)
         serving = Serving(node, listener, host, port, grace, is_private=tls is not None)
-        await node.start(parts, serving.remote or serving.url)
+        await node.start(roles, serving.remote or serving.url)
         await listener.start(bound)
     except BaseException:
         bound.close()

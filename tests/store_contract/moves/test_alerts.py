@@ -119,7 +119,7 @@ async def test_in_a_storm_one_notice_covers_all_alerts_and_each_has_its_delivery
     world.clock.advance(HOUR)
     await settle(world, stored, "again")
     (_, again) = [one for one in await claim(world, "ops") if one.state == "pending"]
-    assert read_content(again.content).data["unsaid"] == 1, "the next notice reports it"
+    assert read_content(again.content).data["unnotified"] == 1, "the next notice reports it"
 
 
 async def test_notices_of_an_alert_reach_a_channel_in_order(world: World):

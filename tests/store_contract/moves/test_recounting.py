@@ -12,7 +12,7 @@ from tests.store_contract.world import NAMESPACE, World, failed, success
 
 async def live_server(world: World):
     """Record a live server."""
-    server = ServerProcess(id=world.env.new_id(), url="", host="h", pid=1, version="1", parts=())
+    server = ServerProcess(id=world.env.new_id(), url="", host="h", pid=1, version="1", roles=())
     await world.store.write(lambda: sessions.record_server(server, world.now()))
     return server.id
 
@@ -62,7 +62,7 @@ async def test_only_the_window_is_recounted(world: World):
     job = await ended(world, 3, failed)
     await world.store.write(
         lambda: sessions.record_server(
-            ServerProcess(id=server, url="", host="h", pid=1, version="1", parts=()), world.now()
+            ServerProcess(id=server, url="", host="h", pid=1, version="1", roles=()), world.now()
         )
     )
     minute = world.now() // MINUTE

@@ -73,7 +73,7 @@ async def test_expired_keys_are_deleted_in_batches(world: World):
 async def test_servers_without_recent_heartbeats_are_deleted(world: World):
     gone, there = world.env.new_id(), world.env.new_id()
     for server in (gone, there):
-        seen = ServerProcess(id=server, url="http://a", host="a", pid=1, version="1", parts=("api",))
+        seen = ServerProcess(id=server, url="http://a", host="a", pid=1, version="1", roles=("api",))
         await world.store.write(lambda seen=seen: sessions.record_server(seen, world.now()))
         world.clock.advance(HOUR)
     await world.store.write(lambda: housekeeping.forget_expired(world.now(), world.now() - HOUR))

@@ -9,7 +9,7 @@ from horae.cli.lazy import HoraeCommand
 from horae.cli.remote import config_option
 from horae.cli.terminal import echo
 
-PARTS = ("api", "gateway", "scheduler")
+ROLES = ("api", "gateway", "scheduler")
 
 
 @click.command(
@@ -26,7 +26,7 @@ PARTS = ("api", "gateway", "scheduler")
 @click.option(
     "--advertise", metavar="URL", help="The server's URL for workers and other servers.  [env: HORAE_ADVERTISE]"
 )
-@click.option("--only", multiple=True, type=click.Choice(PARTS), help="Run only this part; repeatable.")
+@click.option("--only", multiple=True, type=click.Choice(ROLES), help="Give the server only this role; repeatable.")
 @config_option
 def server(only: tuple[str, ...], config: Path | None, **flags: Any) -> None:
     """Run a server: API, scheduler and worker gateway.
@@ -37,10 +37,10 @@ def server(only: tuple[str, ...], config: Path | None, **flags: Any) -> None:
     from horae.cli.installation.serving import read_settings
     from horae.cli.process import run
 
-    run(_serve(read_settings(flags, config), only or PARTS))
+    run(_serve(read_settings(flags, config), only or ROLES))
 
 
-async def _serve(settings: Any, parts: tuple[str, ...]) -> None:
+async def _serve(settings: Any, roles: tuple[str, ...]) -> None:
     from horae.cli.first_key import ensure_key
     from horae.cli.installation.serving import listen, open_node, warn_without_tls
     from horae.cli.process import signals, unless_aborted
@@ -52,11 +52,11 @@ async def _serve(settings: Any, parts: tuple[str, ...]) -> None:
     with signals(node.env.clock) as taken:
         try:
             key = await ensure_key(node.tenancy.keys, settings)
-            serving = await listen(node, settings, parts, "horae server")
+            serving = await listen(node, settings, roles, "horae server")
             stop = serving.stop
             warn_without_tls(serving)
             also = f", for other machines at {serving.remote}" if serving.remote else ""
-            echo(f"Horae serves {', '.join(parts)} at {serving.url}{also}")
+            echo(f"Horae serves {', '.join(roles)} at {serving.url}{also}")
             echo(f"store  {masked(settings.store_url)}\nkey    {key}")
             await taken.drain.wait()
         finally:

@@ -83,14 +83,14 @@ def tls_of(settings: Settings) -> Tls | None:
     return Tls(Path(settings.tls_cert), Path(settings.tls_key or settings.tls_cert), authority)
 
 
-async def listen(node: ServerNode, settings: Settings, parts: Collection[str], command: str) -> Serving:
+async def listen(node: ServerNode, settings: Settings, roles: Collection[str], command: str) -> Serving:
     """Start serving. A host other than loopback allows connections from other machines."""
     raise_open_files()  # each connection needs an open file; the usual soft limit is below the limit per address
     remote = not is_loopback(settings.host)
     proxies = Proxies(settings.trusted_proxies, settings.proxy_hops, settings.allowed_hosts)
     limits = ConnectionLimits(settings.max_connections, settings.max_connections_per_address, proxies)
     serving = await serve(
-        node, settings.host, settings.port, parts=parts, allow_remote=remote, tls=tls_of(settings), limits=limits,
+        node, settings.host, settings.port, roles=roles, allow_remote=remote, tls=tls_of(settings), limits=limits,
         proxies=proxies, cors=Cors(settings.cors_origins),
     )  # fmt: skip
     # Commands that find a SQLite file in use then ask this server instead of opening the file.

@@ -38,7 +38,7 @@ def depths(graph: Mapping[str, Any]) -> dict[str, int]:
 def note_of(node: Mapping[str, Any]) -> str:
     """Return a note about a step beside its state."""
     if items := node.get("items"):
-        reused = f", {items['takenOver']} taken over" if items.get("takenOver") else ""
+        reused = f", {items['reused']} reused" if items.get("reused") else ""
         return f"{items['success'] + items['failed']} of {items['total']}, {items['failed']} failed{reused}"
     if node.get("error"):
         return str(node["error"].get("message") or node["error"].get("type"))[:80]

@@ -39,13 +39,13 @@ class Presence:
         now = self._env.now()
         own = ServerProcess(
             id=self._node, url=self.url, host=socket.gethostname(), pid=os.getpid(), version=__version__,
-            parts=(*sorted(self._roles), *((KEYLESS,) if self._directory.keyless else ())),
+            roles=(*sorted(self._roles), *((KEYLESS,) if self._directory.keyless else ())),
         )  # fmt: skip
         await self._store.write(lambda: sessions.record_server(own, now))
         # One process owns a SQLite file. So another server in its table has ended, or serves the file of which this is
         # a copy.
         seen = await self.servers() if self._store.driver.is_shared else [own]
-        self.addresses = sorted({server.url for server in seen if server.url and "gateway" in server.parts})
+        self.addresses = sorted({server.url for server in seen if server.url and "gateway" in server.roles})
         return BEAT
 
     async def servers(self) -> list[ServerProcess]:

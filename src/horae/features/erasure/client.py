@@ -14,18 +14,18 @@ class ErasuresResource(Resource):
     async def create(self, **which: Unpack[ErasureOptions]) -> ApiDocument:
         """Erase all selected executions, by one request after another.
 
-        Return the numbers of checked and erased executions, and lists of what was not erased. Executions in `live` have
-        not ended yet. The params of executions in `unread` are encrypted with a key that the server does not have.
-        Archive files in `unreadFiles` are damaged or missing.
+        Return the numbers of examined and erased executions, and lists of what was not erased. Executions in `live`
+        have not ended yet. The params of executions in `undecryptable` are encrypted with a key that the server does
+        not have. Archive files in `unreadableFiles` are damaged or missing.
         """
         where = given(**which)
-        looked_at, erased, cursor = 0, 0, None
-        left: dict[str, list[str]] = {"live": [], "unread": [], "unreadFiles": []}
+        examined, erased, cursor = 0, 0, None
+        left: dict[str, list[str]] = {"live": [], "undecryptable": [], "unreadableFiles": []}
         while True:
             body = {"where": where, **given(cursor=cursor)}
             done = await self._caller.post(path_of("erasures"), body, timeout=600.0)
-            looked_at, erased = looked_at + done["lookedAt"], erased + done["erased"]
+            examined, erased = examined + done["examined"], erased + done["erased"]
             left = {why: ids + done[why] for why, ids in left.items()}
             cursor = done["nextCursor"]
             if cursor is None:
-                return ApiDocument.of({"lookedAt": looked_at, "erased": erased, **left})
+                return ApiDocument.of({"examined": examined, "erased": erased, **left})

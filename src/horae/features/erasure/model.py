@@ -50,15 +50,15 @@ class ErasureView(View, frozen=True, kw_only=True):
     """The result of one part of an erasure.
 
     Executions in `live` have not ended: cancel them or wait, and then erase again. It is unknown whether the executions
-    in `unread` are selected, because their params are encrypted with a key that this server does not have. Archive
-    files in `unreadFiles` are damaged or missing.
+    in `undecryptable` are selected, because their params are encrypted with a key that this server does not have.
+    Archive files in `unreadableFiles` are damaged or missing.
     """
 
-    looked_at: int
+    examined: int
     erased: int
     live: list[UUID]
-    unread: list[UUID]
-    unread_files: list[str]
+    undecryptable: list[UUID]
+    unreadable_files: list[str]
     next_cursor: str | None = None
 
 

@@ -52,7 +52,7 @@ async def erase(call: ApiCall, body: ErasureBody) -> Response:
     done = await call.node.part(ErasurePart).erasures.erase(call.namespace, selection, body.cursor, body.limit)
     # The receipt must not have data of the person. Its digest of the selection proves what was erased.
     digest = hashlib.sha256(msgspec.json.encode(where)).hexdigest()
-    receipt = {"erased": done.erased, "lookedAt": done.looked_at, "live": len(done.live), "where": f"sha256:{digest}"}
+    receipt = {"erased": done.erased, "examined": done.examined, "live": len(done.live), "where": f"sha256:{digest}"}
     detail = msgspec.json.encode(receipt).decode()
     await call.node.tenancy.audit.note(call.who, call.address, "erasures.receipt", "executions", detail)
     return ok(done)

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 
-KEYLESS = "keyless"  # in `parts` of a server: it lacks a master key for sealed values in the store
+KEYLESS = "keyless"  # in `roles` of a server: it lacks a master key for sealed values in the store
 
 
 class ServerProcess(Struct, frozen=True, kw_only=True):
@@ -17,7 +17,7 @@ class ServerProcess(Struct, frozen=True, kw_only=True):
     host: str
     pid: int
     version: str
-    parts: tuple[str, ...]
+    roles: tuple[str, ...]
     started_at: Instant = 0
     last_seen: Instant = 0
 

@@ -182,7 +182,7 @@ def end_old_epochs(current: int, now: Instant) -> Script[list[UUID]]:
 
 def record_server(server: ServerProcess, now: Instant) -> Script[None]:
     """Record that a server is running now."""
-    parts = ",".join(server.parts)
+    parts = ",".join(server.roles)
     yield Fetch(SERVER, (server.id, server.url, server.host, server.pid, server.version, parts, now))
 
 
@@ -191,7 +191,7 @@ def servers(seen_after: Instant) -> Script[list[ServerProcess]]:
     rows = yield Fetch(SERVERS, (seen_after,))
     return [
         ServerProcess(
-            id=server_id, url=url, host=host, pid=pid, version=version, parts=tuple(filter(None, parts.split(","))),
+            id=server_id, url=url, host=host, pid=pid, version=version, roles=tuple(filter(None, parts.split(","))),
             started_at=started_at, last_seen=last_seen,
         )
         for server_id, url, host, pid, version, parts, started_at, last_seen in rows

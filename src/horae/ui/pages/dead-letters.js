@@ -49,7 +49,7 @@ function Groups({ groups, filter }) {
     { title: "count", className: "number", cell: (one) => number(one.count) },
     { title: "first", className: "large-only", cell: (one) => html`<${Time} at=${one.oldestAt} ago />` },
     { title: "last", cell: (one) => html`<${Time} at=${one.newestAt} ago />` },
-    { title: "course", className: "large-only", cell: (one) => html`<${Spark} counts=${one.course} from=${groups.data.from} to=${groups.data.to} />` },
+    { title: "trend", className: "large-only", cell: (one) => html`<${Spark} counts=${one.trend} from=${groups.data.from} to=${groups.data.to} />` },
     { title: "", key: "actions", cell: (one) => html`<span class="actions nowrap"><${Bulk} small filter=${counted({ ...filter, job: one.jobId, errorType: one.errorType }, [one])} count=${one.count} more=${!groups.data.complete} after=${groups.reload} /></span>` },
   ];
   const href = (one) => link("/dead-letters", { ...filter, tab: "letters", job: one.jobName, errorType: one.errorType });

@@ -43,7 +43,7 @@ export function Servers() {
   const servers = useData("/servers", undefined, { poll: 10000 });
   const store = useData("/store");
   const columns = [
-    { title: "server", cell: (one) => one.url }, { title: "host", cell: (one) => `${one.host}, process ${one.pid}` }, { title: "does", cell: (one) => one.parts.join(", ") },
+    { title: "server", cell: (one) => one.url }, { title: "host", cell: (one) => `${one.host}, process ${one.pid}` }, { title: "roles", cell: (one) => one.roles.join(", ") },
     { title: "version", cell: (one) => one.version }, { title: "since", cell: (one) => html`<${Time} at=${one.startedAt} />` }, { title: "heard of", className: "wide", cell: (one) => html`<${Time} at=${one.lastHeartbeat} ago />` },
   ];
   return html`<${Panel} title="Servers"><${Ready} of=${servers}>${(data) => html`<${Table} what="servers" columns=${columns} rows=${data.items} keyOf=${(one) => one.serverId} />`}<//><//>

@@ -44,8 +44,8 @@ async def no_key(sources: Sources, case: Case) -> list[Blocker]:
     if not NEEDS_KEY & case.needs or not case.fitting():
         return []
     servers = await sources.store.read(lambda: sessions.servers(case.now - SILENT))
-    gateways = [server for server in servers if "gateway" in server.parts]
-    lacking = [server.place for server in gateways if KEYLESS in server.parts]
+    gateways = [server for server in servers if "gateway" in server.roles]
+    lacking = [server.place for server in gateways if KEYLESS in server.roles]
     if sources.directory.keyless and not lacking:
         lacking = ["this server"]
     if not lacking:

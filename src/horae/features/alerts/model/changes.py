@@ -51,7 +51,7 @@ class AlertChanges(Struct, frozen=True, kw_only=True):
     firing_notices: int = 0  # the number of notices about new alerts: one for each alert, or one for all
     reminder_notices: int = 0  # the number of reminders: one for each alert, or one for all
     pace: Instant = 0  # the new state of the rule's rate limit, see `model.admission.rate`
-    unsaid: int = 0  # alerts that opened and ended without a notice, since the last notice about new alerts
+    unnotified: int = 0  # alerts that opened and ended without a notice, since the last notice about new alerts
 
     def __bool__(self) -> bool:
         return bool(self.opened or self.notified or self.reminded or self.refreshed or self.ended)
@@ -63,7 +63,7 @@ def decide_changes(
     opened: Sequence[OpenAlert],
     pace: Instant,
     now: Instant,
-    unsaid: int = 0,
+    unnotified: int = 0,
 ) -> AlertChanges:
     """Compare the findings of a rule with its open alerts (`opened`), and decide what changes.
 
@@ -76,18 +76,18 @@ def decide_changes(
     new = [finding for subject, finding in sorted(by_subject.items()) if subject not in open_subjects]
     room = rule.at_most.room(pace, now)
     continuing = [(alert, by_subject[alert.subject]) for alert in opened if alert.subject in by_subject]
-    unnotified = [pair for pair in continuing if pair[0].notified_at is None and not pair[0].acknowledged]
+    without_notice = [pair for pair in continuing if pair[0].notified_at is None and not pair[0].acknowledged]
     to_open = new[: max(0, MOST_OPEN - len(continuing))]
-    notify = bool(room and (unnotified or to_open))
-    firing_notices = notice_count(len(unnotified) + len(to_open), room) if notify else 0
+    notify = bool(room and (without_notice or to_open))
+    firing_notices = notice_count(len(without_notice) + len(to_open), room) if notify else 0
     reminded = [pair for pair in continuing if _is_due(rule, pair[0], now)] if room > firing_notices else []
     reminder_notices = notice_count(len(reminded), room - firing_notices)
-    in_notices = {alert.id for alert, _ in (*(unnotified if notify else ()), *reminded)}
+    in_notices = {alert.id for alert, _ in (*(without_notice if notify else ()), *reminded)}
     ended = tuple(_end(rule, alert, gone) for alert in opened if alert.subject not in by_subject)
     silent = sum(end.alert.notified_at is None and not end.alert.acknowledged for end in ended)
     return AlertChanges(
         opened=tuple((finding, notify) for finding in to_open),
-        notified=tuple(unnotified) if notify else (),
+        notified=tuple(without_notice) if notify else (),
         reminded=tuple(reminded),
         refreshed=tuple(
             (alert, finding)
@@ -99,7 +99,7 @@ def decide_changes(
         firing_notices=firing_notices,
         reminder_notices=reminder_notices,
         pace=rule.at_most.after(pace, firing_notices + reminder_notices, now),
-        unsaid=(0 if notify else unsaid) + silent,
+        unnotified=(0 if notify else unnotified) + silent,
     )
 
 

@@ -66,13 +66,13 @@ def encode_content(
     severity: str,
     at: Instant,
     overflow: int = 0,
-    unsaid: int = 0,
+    unnotified: int = 0,
 ) -> str:
     """Return the content of a notice as JSON, in the form that Standard Webhooks recommend.
 
     If several alerts (`members`) share the notice, its `alerts` lists the first MOST_NAMED, and its `count` has the
-    number of all members and of the `overflow` findings that could not open an alert. `unsaid` is the number of alerts
-    that opened and ended without a notice since the last one.
+    number of all members and of the `overflow` findings that could not open an alert. `unnotified` is the number of
+    alerts that opened and ended without a notice since the last one.
     """
     count = len(members) + overflow
     whole = members[0] if count == 1 else _group(members, count, alert_kind)
@@ -80,7 +80,7 @@ def encode_content(
         "alertId": whole.alert_id, "rule": rule, "kind": alert_kind, "severity": severity, "subject": whole.subject,
         "jobId": whole.job_id, "executionId": whole.execution_id, "message": whole.message, "since": whole.since,
         "count": count, **({"alerts": members[:MOST_NAMED]} if count > 1 else {}),
-        **({"unsaid": unsaid} if unsaid else {}),
+        **({"unnotified": unnotified} if unnotified else {}),
     }  # fmt: skip
     return msgspec.json.encode(
         NotificationContent(type=f"alert.{kind}", timestamp=format_instant(at), data=data)
@@ -106,11 +106,11 @@ def title_of(content: NotificationContent) -> str:
 def text_of(content: NotificationContent, namespace: str) -> str:
     """Return the text of an e-mail or chat message."""
     data = content.data
-    unsaid = data.get("unsaid")
+    silent = data.get("unnotified")
     lines = [
         f"{data['subject']}: {data['message']}.",
         *_named(data),
-        *([f"{unsaid} other alerts opened and ended since the last notice without a notice."] if unsaid else []),
+        *([f"{silent} other alerts opened and ended since the last notice without a notice."] if silent else []),
         "",
         f"rule       {data['rule']} ({data['kind']}, {data['severity']})",
         f"namespace  {namespace}",

@@ -135,7 +135,7 @@ def has_changes(stored: StoredRule, found: Sequence[RuleFinding], opened: Sequen
     Callers check this before `settle`, because most evaluations change nothing and then need no transaction.
     """
     return bool(
-        decide_changes(stored.rule, found, [_as_open(alert) for alert in opened], stored.pace, now, stored.unsaid)
+        decide_changes(stored.rule, found, [_as_open(alert) for alert in opened], stored.pace, now, stored.unnotified)
     )
 
 
@@ -152,7 +152,7 @@ def settle(stored: StoredRule, found: Sequence[RuleFinding], new_id: NewId, now:
     before = yield from open_alerts(stored.namespace, stored.name)
     known = {alert.id: alert for alert in before}
     decided = decide_changes(
-        present.rule, found, [_as_open(alert) for alert in before], present.pace, now, present.unsaid
+        present.rule, found, [_as_open(alert) for alert in before], present.pace, now, present.unnotified
     )
     if not decided:
         return SettleResult()
@@ -173,8 +173,8 @@ def settle(stored: StoredRule, found: Sequence[RuleFinding], new_id: NewId, now:
         writer.ends(over, (yield from alert_notices.notified_channels([alert.id for _, alert in over])))
     if writer.written:
         yield alert_notices.put(writer.written, now, now)
-    if (decided.pace, decided.unsaid) != (present.pace, present.unsaid):
-        yield Fetch(SET_PACE, (stored.namespace, stored.name, decided.pace, decided.unsaid))
+    if (decided.pace, decided.unnotified) != (present.pace, present.unnotified):
+        yield Fetch(SET_PACE, (stored.namespace, stored.name, decided.pace, decided.unnotified))
     ended = tuple(known[one.alert.id] for one in decided.ended)
     return SettleResult(tuple(opened), ended, writer.pending)
 

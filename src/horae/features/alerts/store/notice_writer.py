@@ -56,9 +56,9 @@ class NoticeWriter:
         """Add notices about new alerts; the first has the number of alerts that opened and ended without a notice."""
         for number, some in enumerate(group(alerts, decided.firing_notices)):
             overflow = decided.overflow if len(some) > 1 else 0
-            unsaid = self._stored.unsaid if number == 0 else 0
+            unnotified = self._stored.unnotified if number == 0 else 0
             for channel in self._stored.rule.channels:
-                self._write("firing", some, channel, overflow, unsaid)
+                self._write("firing", some, channel, overflow, unnotified)
 
     def reminders(self, alerts: Sequence[Alert], decided: AlertChanges) -> None:
         for some in group(alerts, decided.reminder_notices):
@@ -83,7 +83,7 @@ class NoticeWriter:
             self._write(kind, some, channel)
 
     def _write(
-        self, kind: NoticeKind, alerts: Sequence[Alert], channel: str, overflow: int = 0, unsaid: int = 0
+        self, kind: NoticeKind, alerts: Sequence[Alert], channel: str, overflow: int = 0, unnotified: int = 0
     ) -> None:
         """Add one notice for each of the alerts that share a notice.
 
@@ -98,7 +98,7 @@ class NoticeWriter:
         ]
         content = encode_content(
             kind, members, rule=self._stored.name, alert_kind=rule.kind, severity=rule.severity, at=self._now,
-            overflow=overflow, unsaid=unsaid,
+            overflow=overflow, unnotified=unnotified,
         )  # fmt: skip
         ids = [self._new_id() for _ in alerts]
         for number, (notice_id, alert) in enumerate(zip(ids, alerts, strict=True)):

@@ -99,7 +99,7 @@ class StoredRule(Struct, frozen=True, kw_only=True):
     state: RuleState
     revision: int  # grows with each change
     pace: Instant  # the state of its rate limit of notices
-    unsaid: int  # alerts that opened and ended without a notice, since the last notice about new alerts
+    unnotified: int  # alerts that opened and ended without a notice, since the last notice about new alerts
     created_at: Instant
     updated_at: Instant
 
@@ -131,7 +131,7 @@ def sealed_part(channel: AnyChannel) -> bytes:
 def read_rule(row: Row) -> StoredRule:
     namespace, name, spec, state, revision, pace, unsaid, created_at, updated_at = row
     return StoredRule(
-        namespace=namespace, name=name, rule=_rule(spec), state=state, revision=revision, pace=pace, unsaid=unsaid,
+        namespace=namespace, name=name, rule=_rule(spec), state=state, revision=revision, pace=pace, unnotified=unsaid,
         created_at=created_at, updated_at=updated_at,
     )  # fmt: skip
 

@@ -78,7 +78,7 @@ def _group_view(group: FailureGroup, newest: reads.FoundExecution, since: Instan
         newest_id=e.id,
         newest_at=format_instant(e.completed_at or e.due_at),
         oldest_at=format_instant(min(at for at, _ in group.ends)),
-        course=histogram(group.ends, since, until),
+        trend=histogram(group.ends, since, until),
         error_message=e.error.message if e.error else None,
     )
 

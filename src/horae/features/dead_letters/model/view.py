@@ -32,7 +32,7 @@ class DeadLetterView(View, frozen=True, kw_only=True):
 
 
 class DeadLetterGroup(View, frozen=True, kw_only=True):
-    """The dead letters of one job with one error type. `course` counts failures in each 24th of the window."""
+    """The dead letters of one job with one error type. `trend` counts failures in each 24th of the window."""
 
     job_id: UUID
     job_name: str
@@ -41,14 +41,14 @@ class DeadLetterGroup(View, frozen=True, kw_only=True):
     newest_id: UUID
     newest_at: Time
     oldest_at: Time
-    course: list[int]
+    trend: list[int]
     error_message: str | None = None
 
 
 class DeadLetterGroups(View, frozen=True, kw_only=True):
     """Groups, the largest first. `complete` is false if there are more dead letters or groups than were counted.
 
-    The window of each `course` is from `from` to `to`; it begins at the filter's `since` or with the oldest failure.
+    The window of each `trend` is from `from` to `to`; it begins at the filter's `since` or with the oldest failure.
     """
 
     items: list[DeadLetterGroup]

@@ -50,26 +50,26 @@ class Erasures:
         found, following = await self._store.read(
             lambda: lists.read(lists.page(namespace, wanted, place, limit), namespace, whole=True)
         )
-        erased, live, unread = set[UUID](), list[UUID](), list[UUID]()
+        erased, live, undecryptable = set[UUID](), list[UUID](), list[UUID]()
         for one in found:
             is_selected = self._is_selected(one, selection)
             if is_selected is None:
-                unread.append(one.execution.id)
+                undecryptable.append(one.execution.id)
             elif is_selected:
                 done, left = await self._with_children(namespace, [one])
                 erased |= done
                 live += left
         archived, files = set[UUID](), set[str]()
         if following is None:
-            in_files = partial(self._is_archived, selection, unread)
+            in_files = partial(self._is_archived, selection, undecryptable)
             archived = await self._archive.erase(namespace, in_files, files)
         below, left = await self._erase_submitted(namespace, erased, archived, files)
         gone = erased | archived | below
         # Executions that moved to the archive meanwhile were not erased in the store, but in the archive.
         live = [one for one in (*live, *left) if one not in gone]
         return ErasureView(
-            looked_at=len(found), erased=len(gone), live=live[:MAX_LISTED],
-            unread=unread[:MAX_LISTED], unread_files=sorted(files)[:MAX_LISTED],
+            examined=len(found), erased=len(gone), live=live[:MAX_LISTED],
+            undecryptable=undecryptable[:MAX_LISTED], unreadable_files=sorted(files)[:MAX_LISTED],
             next_cursor=None if following is None else make_cursor(following),
         )  # fmt: skip
 
@@ -108,10 +108,10 @@ class Erasures:
             here, archived = set(), found
         return erased, live
 
-    def _is_archived(self, selection: ErasureSelection, unread: list[UUID], view: ExecutionView) -> bool:
+    def _is_archived(self, selection: ErasureSelection, undecryptable: list[UUID], view: ExecutionView) -> bool:
         """Return whether an archived execution is selected.
 
-        If its params must be known but cannot be decrypted, return False and add the execution to `unread`.
+        If its params must be known but cannot be decrypted, return False and add the execution to `undecryptable`.
         """
         if selection.job not in (None, view.job_name, str(view.job_id)) or selection.key not in (None, view.key):
             return False
@@ -125,7 +125,7 @@ class Erasures:
                 self._seals.open_params(view.job_id, view.params)
             )
         except HoraeError:
-            unread.append(view.execution_id)
+            undecryptable.append(view.execution_id)
             return False
 
     async def _with_children(self, namespace: int, found: Sequence[FoundExecution]) -> tuple[set[UUID], list[UUID]]:

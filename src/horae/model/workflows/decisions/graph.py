@@ -31,14 +31,14 @@ NO_STARTS: Starts = {}
 class ForeachCounts(View, frozen=True, kw_only=True):
     """The results so far of the executions of a foreach step.
 
-    `takenOver` counts the successful items that ran in an earlier execution and whose results this rerun reuses.
+    `reused` counts the successful items that ran in an earlier execution and whose results this rerun reuses.
     """
 
     total: int
     success: int
     failed: int
     left: int
-    taken_over: int | UnsetType = UNSET
+    reused: int | UnsetType = UNSET
 
 
 class GraphWait(View, frozen=True, kw_only=True):
@@ -205,7 +205,7 @@ def _node(
     if row.total:
         left = row.total - row.ok - row.bad
         more["items"] = ForeachCounts(
-            total=row.total, success=row.ok, failed=row.bad, left=left, taken_over=row.reused or UNSET
+            total=row.total, success=row.ok, failed=row.bad, left=left, reused=row.reused or UNSET
         )
     if wait is not None:
         more["waits_for"] = _wait(wait)

@@ -44,7 +44,7 @@ class ServerView(View, frozen=True, kw_only=True):
     host: str
     pid: int
     version: str
-    parts: Annotated[tuple[str, ...], Meta(description="The parts that the server runs: api, gateway, scheduler.")]
+    roles: Annotated[tuple[str, ...], Meta(description="The roles of the server: api, gateway, scheduler.")]
     lacks_master_key: Annotated[
         bool, Meta(description="The server cannot decrypt sealed data, and grants no executions that need secrets.")
     ] = False
@@ -55,8 +55,8 @@ class ServerView(View, frozen=True, kw_only=True):
     def of(cls, server: ServerProcess) -> "ServerView":
         return cls(
             server_id=server.id, url=server.url, host=server.host, pid=server.pid, version=server.version,
-            parts=tuple(part for part in server.parts if part != KEYLESS),
-            lacks_master_key=KEYLESS in server.parts, started_at=format_instant(server.started_at),
+            roles=tuple(role for role in server.roles if role != KEYLESS),
+            lacks_master_key=KEYLESS in server.roles, started_at=format_instant(server.started_at),
             last_heartbeat=format_instant(server.last_seen),
         )  # fmt: skip
 
