@@ -12,9 +12,9 @@ from uuid import UUID
 import pytest
 
 from horae.features.alerts.engine import senders
+from horae.features.alerts.engine.chats import Undeliverable
 from horae.features.alerts.engine.delivery import OF_SERVER
 from horae.features.alerts.engine.senders import OutgoingNotice, send
-from horae.features.alerts.engine.undeliverable import Undeliverable
 from horae.features.alerts.model.channel import Email
 from horae.features.alerts.model.notification import encode_content, read_content, summarize
 from horae.outbound.allow import AllowedAddresses

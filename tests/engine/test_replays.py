@@ -6,7 +6,7 @@ from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, OverQuota, StoreUnavailable
 from horae.features.dead_letters.engine.dead_letters import DeadLetters
 from horae.features.dead_letters.engine.replays import Replayer, Replays
-from horae.features.dead_letters.model.replay import LEASE
+from horae.features.dead_letters.model import LEASE
 from tests.engine.objects import executions_of
 from tests.engine.test_dead_letters import Submits, fail
 from tests.store_contract.world import NAMESPACE, World, failed

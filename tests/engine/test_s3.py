@@ -10,8 +10,8 @@ import pytest
 from horae.engine.storage import buckets
 from horae.errors import BadInput
 from horae.features.events.engine.watching import bucket
+from horae.features.events.engine.watching.bucket import in_words
 from horae.features.events.engine.watching.object_versions import ObjectVersion
-from horae.features.events.engine.watching.refusals import in_words
 from horae.features.events.engine.watching.watcher import Places
 from horae.model.triggers.decisions.external import WatchTrigger
 

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from horae.errors import StoreUnavailable
-from horae.features.tracing.engine import workflow_spans
-from horae.features.tracing.engine.workflow_spans import WorkflowSpans
+from horae.features.tracing.engine import spans
+from horae.features.tracing.engine.spans import WorkflowSpans
 from horae.store.executions.state_changes import FinishedItems
 
 A, B, C = (cast("FinishedItems", SimpleNamespace(parcel=UUID(int=n), flow="flow")) for n in (1, 2, 3))
@@ -36,7 +36,7 @@ class Fakes:
 
 
 async def test_a_workflow_span_is_reported_with_its_own_parcel(monkeypatch):
-    monkeypatch.setattr(workflow_spans, "MOST", 2)
+    monkeypatch.setattr(spans, "MOST", 2)
     it = Fakes()
     it.spans.add([A])
     it.meanwhile = [B, C]
@@ -47,7 +47,7 @@ async def test_a_workflow_span_is_reported_with_its_own_parcel(monkeypatch):
 
 
 async def test_unreported_spans_are_reported_later_in_order(monkeypatch):
-    monkeypatch.setattr(workflow_spans, "MOST", 2)
+    monkeypatch.setattr(spans, "MOST", 2)
     it = Fakes()
     it.spans.add([A, B])
     it.meanwhile, it.away = [C], True

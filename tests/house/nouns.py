@@ -36,7 +36,7 @@ NOUNS = (
             "model.definitions",
             "model.tenancy.namespace",  # which defaults yield to which fields
             "model.workflows.reading",
-            "features.templates.model.kinds",  # fields of a job that uses a template
+            "features.templates.model.values",  # fields of a job that uses a template
             "engine.definitions.permits",
             "engine.executions.resolver",  # cases in which the key of a submission has no effect
             "client.app",  # fields that decorators spell in their own way
@@ -91,7 +91,7 @@ NOUNS = (
     Noun(
         "alert channel",
         CHANNEL.names,
-        ("features.alerts.cli.channels",),  # the destination of a channel, in a list
+        ("features.alerts.cli",),  # the destination of a channel, in a list
         frozenset({"port"}),  # of a database
     ),
     Noun("template", TEMPLATE.names, ("features.templates.cli", "features.templates.engine.templates")),

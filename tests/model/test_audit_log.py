@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from horae.features.audit_log.model.values import ChainChecker, ChainHead, Link, link
+from horae.features.audit_log.model import ChainChecker, ChainHead, Link, link
 from horae.model.tenancy.audit import AuditEntry
 
 

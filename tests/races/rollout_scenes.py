@@ -6,7 +6,7 @@ from msgspec import structs
 
 from horae.engine.definitions import job_changes
 from horae.errors import Conflict
-from horae.features.rollouts.engine import changes as rollout_changes
+from horae.features.rollouts import engine as rollout_changes
 from horae.features.rollouts.model.read import RolloutRequest
 from horae.features.rollouts.store import rollouts
 from horae.model.definitions.rollout import Rollout, RolloutPlan

@@ -10,7 +10,7 @@ from msgspec import structs
 from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import Env
-from horae.features.artifacts.engine import sweep
+from horae.features.artifacts import engine
 from horae.features.artifacts.part import ArtifactsPart
 from horae.store.contract import Store
 from horae.store.open import open_store_driver
@@ -138,7 +138,7 @@ async def test_a_file_over_the_limit_is_refused_and_cleared_away(
     files = lambda: sorted(len(path.read_bytes()) for path in (tmp_path / "kept").rglob("*") if path.is_file())  # noqa: E731
     assert len(files()) == 3
 
-    env.clock.advance(sweep.LONGEST_UPLOAD + 1)
+    env.clock.advance(engine.LONGEST_UPLOAD + 1)
     await node.part(ArtifactsPart).sweeper.step()
 
     assert files() == [2]

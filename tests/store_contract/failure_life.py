@@ -1,7 +1,7 @@
 """The daily statements of failures: queue timeouts, budgets by class, streaks and replays."""
 
 from horae.env import SECOND
-from horae.features.dead_letters.model.replay import LetterFilter, Replay
+from horae.features.dead_letters.model import LetterFilter, Replay
 from horae.features.dead_letters.store import replays
 from horae.model.admission.claim_plan import LaneState
 from horae.model.definitions.retry import Budgets, RetryPolicy

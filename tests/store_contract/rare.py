@@ -6,8 +6,8 @@ from horae.features.archive.store import archives
 from horae.features.audit_log.store import log as audit_log
 from horae.features.backfills.store import work as backfill_work
 from horae.features.dead_letters.store import reads as dead_letter_reads
-from horae.features.erasure.store import ended, namespace_data, namespace_end, namespace_rows
 from horae.features.erasure.store import executions as erasure
+from horae.features.erasure.store import namespace_end, namespace_rows
 from horae.features.logs import store as log_reads
 from horae.features.rollouts.store import rollouts
 from horae.features.statistics.store import reads as statistics_reads
@@ -67,7 +67,6 @@ RARE_MODULES = (
     job_templates,
     live_reads,
     log_reads,
-    namespace_data,
     namespace_end,
     namespace_rows,
     namespaces,
@@ -84,4 +83,4 @@ RARE_MODULES = (
     zone_rules,
 )
 # Statements beside the moves: when a store is opened, checked or swept.
-OUTSIDE = (checkup, epochs, ended, expiry, fire_expiry, fire_partitions, partitions, seed, timer_fires)
+OUTSIDE = (checkup, epochs, expiry, fire_expiry, fire_partitions, partitions, seed, timer_fires)

@@ -6,7 +6,7 @@ from pathlib import Path
 from horae.features.alerts.model.channel import CHANNEL
 from horae.features.alerts.model.rule import RULE
 from horae.features.backfills.model.request import BACKFILL
-from horae.features.dead_letters.model.replay import LETTER_FILTER
+from horae.features.dead_letters.model import LETTER_FILTER
 from horae.features.erasure.model import SELECTION
 from horae.features.rollouts.model.read import ROLLOUT
 from horae.features.templates.model.values import FIELDS as TEMPLATE

@@ -10,7 +10,7 @@ from horae.errors import BadInput
 from horae.features.alerts.model.channel import Channel, private_part, public_part, read_channel, redacted
 from horae.features.alerts.model.rule import RULE
 from horae.features.backfills.model.request import BACKFILL, read_request
-from horae.features.dead_letters.bodies import DeadLetterFilter, ReplayBody
+from horae.features.dead_letters.routes import DeadLetterFilter, ReplayBody
 from horae.features.erasure.routes import ErasureBody
 from horae.features.events.hook_routes import HookBody
 from horae.features.rollouts.model.read import plan_of

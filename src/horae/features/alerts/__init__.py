@@ -22,7 +22,7 @@ FEATURE = Feature(
     commands=(
         Command(
             "alerts",
-            "horae.features.alerts.cli.main:alerts",
+            "horae.features.alerts.cli:alerts",
             "Show and acknowledge alerts; write rules and channels.",
             section="Operate",
         ),

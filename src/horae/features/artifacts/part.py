@@ -6,8 +6,7 @@ from horae.engine.parts.optional import ArtifactStoragePart, ArtifactUpload
 from horae.engine.server_node import ServerNode
 from horae.engine.service import Service
 from horae.engine.storage.file_storage import open_storage
-from horae.features.artifacts.engine.artifacts import Artifacts
-from horae.features.artifacts.engine.sweep import ArtifactSweeper
+from horae.features.artifacts.engine import Artifacts, ArtifactSweeper
 from horae.model.executions.output.artifact import Artifact
 
 

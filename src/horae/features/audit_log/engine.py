@@ -10,8 +10,7 @@ from horae.engine.batcher import Batcher
 from horae.engine.tenancy.throttle import network_of
 from horae.env import Env
 from horae.errors import StoreUnavailable
-from horae.features.audit_log.model.values import ChainChecker, ChainHead, Link, RowFilter
-from horae.features.audit_log.model.view import AuditRow, AuditVerdict, show_row
+from horae.features.audit_log.model import AuditRow, AuditVerdict, ChainChecker, ChainHead, Link, RowFilter, show_row
 from horae.features.audit_log.store import log as scripts
 from horae.model.tenancy.audit import AuditEntry
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE, Principal

@@ -7,8 +7,7 @@ from msgspec import Meta, field
 from horae.engine.executions.execution_audit import ExecutionsAudit
 from horae.engine.triggers.fire_audit import FiresAudit
 from horae.errors import BadInput, NotFound
-from horae.features.audit_log.model.values import RowFilter
-from horae.features.audit_log.model.view import AuditRow, AuditVerdict
+from horae.features.audit_log.model import AuditRow, AuditVerdict, RowFilter
 from horae.features.audit_log.part import AuditLogPart
 from horae.model.base.instant import EARLIEST, LATEST, parse_instant
 from horae.model.base.view import Page

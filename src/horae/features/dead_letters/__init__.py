@@ -15,7 +15,7 @@ FEATURE = Feature(
     commands=(
         Command(
             "dlq",
-            "horae.features.dead_letters.cli.main:dlq",
+            "horae.features.dead_letters.cli:dlq",
             "List dead letters; retry, replay or discard them.",
             section="Jobs",
             after="explain",

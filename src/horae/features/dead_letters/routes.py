@@ -1,34 +1,79 @@
 """Routes of dead letters (executions that failed for good) and of their replays."""
 
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from msgspec import Meta, structs
 
 from horae.engine.base.execution_sealing import without_sealed
 from horae.engine.definitions.permits import scope_in_words
 from horae.errors import BadInput, Conflict, Forbidden, Gone, NotFound, OverQuota
-from horae.features.dead_letters.bodies import (
-    DeadLetterChoice,
-    DeadLetterFilter,
-    DeadLetterRetry,
-    DeadLetterSelection,
-    ReplayBody,
-)
 from horae.features.dead_letters.engine.filters import LetterFilterFields
-from horae.features.dead_letters.model.replay import LETTER_FILTER, ReplayState
-from horae.features.dead_letters.model.replay_view import ReplayView
-from horae.features.dead_letters.model.view import BulkView, DeadLetterGroups, DeadLetterView
+from horae.features.dead_letters.model import (
+    LETTER_FILTER,
+    BulkView,
+    DeadLetterGroups,
+    DeadLetterView,
+    ReplayState,
+    ReplayView,
+)
 from horae.features.dead_letters.part import DeadLettersPart
 from horae.model.base.view import Page
 from horae.model.fields.derived import decoded
 from horae.server.access import OPERATE, VIEW
 from horae.server.call import ApiCall
+from horae.server.reading.bodies import RequestBody
 from horae.server.reading.queries import Cursor, Limit, Paged, Query
 from horae.server.reply import Response, ok
 from horae.server.route import API, REQUEST, get, post
 from horae.server.scopes import Arguments, by_execution, by_job_filter, check_executions, check_jobs, closed
 
+if TYPE_CHECKING:  # type checkers need a class; at runtime its fields are generated from the table
+
+    class DeadLetterSelection(RequestBody, frozen=True, kw_only=True):
+        job: str | None = None
+else:
+    DeadLetterSelection = decoded(
+        LETTER_FILTER.rows,
+        "DeadLetterSelection",
+        "A filter of dead letters; an empty one matches all open dead letters.",
+        RequestBody,
+    )
+
 LetterState = Literal["open", "retried", "discarded", "all"]
+
+
+class DeadLetterFilter(DeadLetterSelection, frozen=True, kw_only=True):
+    """A filter of dead letters, and the most dead letters to process."""
+
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
+    cursor: Annotated[str, Meta(max_length=512, description="`nextCursor` of the previous answer.")] | None = None
+
+
+class DeadLetterChoice(RequestBody, frozen=True, kw_only=True):
+    """Dead letters with these ids, or all that match a filter."""
+
+    ids: Annotated[list[str], Meta(max_length=1000)] | None = None
+    filter: DeadLetterFilter | None = None
+
+
+class DeadLetterRetry(DeadLetterChoice, frozen=True, kw_only=True):
+    """Dead letters to run again, and changes of their params."""
+
+    params: Annotated[
+        dict[str, Any] | None, Meta(description="A merge patch of the params: null removes a member.")
+    ] = None
+
+
+class ReplayBody(RequestBody, frozen=True, kw_only=True):
+    """Dead letters to run again at a limited rate."""
+
+    filter: DeadLetterSelection
+    rate: (
+        Annotated[str, Meta(description='The highest rate of retries, such as "10/1s"; unlimited by default.')] | None
+    ) = None
+    params: Annotated[
+        dict[str, Any] | None, Meta(description="A merge patch of the params: null removes a member.")
+    ] = None
 
 
 if TYPE_CHECKING:

@@ -7,9 +7,6 @@ FEATURE = Feature(
     about="Remove the data of executions, persons or namespaces.",
     uses=("archive",),
     part="horae.features.erasure.part:ErasurePart",
-    routes=(
-        Routes("horae.features.erasure.routes", after="executions"),
-        Routes("horae.features.erasure.namespace_routes", after="namespaces"),
-    ),
+    routes=(Routes("horae.features.erasure.routes", after="executions"),),
     commands=(Command("executions erase", "horae.features.erasure.cli:erase"),),
 )

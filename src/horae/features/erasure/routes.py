@@ -1,4 +1,4 @@
-"""The route by which personal data is erased; the records of executions stay."""
+"""Routes of erasure: personal data, of which the records of executions stay, and all data of a namespace."""
 
 import hashlib
 from typing import TYPE_CHECKING, Annotated
@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from msgspec import Meta
 
-from horae.errors import NotFound
-from horae.features.erasure.model import SELECTION, ErasureSelection, ErasureView
+from horae.errors import Conflict, Forbidden, NotFound
+from horae.features.erasure.model import SELECTION, EraseNamespace, ErasureSelection, ErasureView, NamespaceErasureView
 from horae.features.erasure.part import ErasurePart
+from horae.model.base.instant import parse_instant
 from horae.model.fields.derived import decoded
 from horae.server.access import ADMIN
 from horae.server.call import ApiCall
 from horae.server.reading.bodies import RequestBody
 from horae.server.reply import Response, ok
-from horae.server.route import ACTION, API, post
+from horae.server.route import ACTION, API, CHANGES, post
 from horae.server.scopes import closed
 
 if TYPE_CHECKING:
@@ -55,4 +56,47 @@ async def erase(call: ApiCall, body: ErasureBody) -> Response:
     receipt = {"erased": done.erased, "examined": done.examined, "live": len(done.live), "where": f"sha256:{digest}"}
     detail = msgspec.json.encode(receipt).decode()
     await call.node.tenancy.audit.note(call.who, call.address, "erasures.receipt", "executions", detail)
+    return ok(done)
+
+
+class NamespaceErasure(RequestBody, frozen=True, kw_only=True):
+    """A request to erase a namespace."""
+
+    confirm: Annotated[str, Meta(max_length=128, description="The name of the namespace again, as a confirmation.")]
+    cancel: Annotated[
+        bool, Meta(description="Whether to cancel executions that have not ended; else they make the request fail.")
+    ] = False
+    definitions: Annotated[
+        bool,
+        Meta(description="Whether to erase jobs, keys, users and other definitions too, and end the namespace."),
+    ] = False
+    before: (
+        Annotated[
+            str,
+            Meta(
+                max_length=80,
+                description="`before` of the first part's answer: only older data is erased. Now by default.",
+            ),
+        ]
+        | None
+    ) = None
+
+
+@post(
+    f"{API}/namespaces/{{name}}/erasure", "namespaces.erase", NamespaceErasureView,
+    access=ADMIN, scope=closed, audit=CHANGES, repeats="by itself", refuses=(NotFound, Conflict, Forbidden),
+)  # fmt: skip
+async def erase_namespace(call: ApiCall, body: NamespaceErasure) -> Response:
+    """Erase a part of a namespace's data, for some seconds; repeat the request with the same `before` until `done`.
+
+    Executions are deleted with their params, results, errors, logs, files, steps and signals, and dead letters. Events,
+    keys, stored answers, ended backfills, replays and sessions are deleted, too. Definitions are deleted only on
+    request. Daily counts stay, and so does the audit log, which gets a receipt of each part.
+    """
+    before = None if body.before is None else parse_instant(body.before, field="before")
+    request = EraseNamespace(confirm=body.confirm, cancel=body.cancel, definitions=body.definitions, before=before)
+    done = await call.node.part(ErasurePart).namespace_erasures.erase(call.who, call.path("name"), request)
+    detail = msgspec.json.encode(done).decode()
+    target = f"namespaces/{done.namespace}"
+    await call.node.tenancy.audit.note(call.who, call.address, "namespaces.receipt", target, detail)
     return ok(done)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from horae.engine.parts.part import ServerPart
 from horae.engine.server_node import ServerNode
 from horae.engine.service import Service
-from horae.features.rollouts.engine.rollouts import Rollouts
+from horae.features.rollouts.engine import Rollouts
 
 
 class RolloutsPart(ServerPart):

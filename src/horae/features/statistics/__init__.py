@@ -10,18 +10,15 @@ FEATURE = Feature(
     sweep="horae.features.statistics.store.statistics:sweep",
     ended_counts="horae.features.statistics.engine.job_statistics:ended_counts",
     part="horae.features.statistics.part:StatisticsPart",
-    routes=(
-        Routes("horae.features.statistics.overview_routes", after="me"),
-        Routes("horae.features.statistics.routes", after="jobs"),
-    ),
+    routes=(Routes("horae.features.statistics.routes", after="jobs"),),
     commands=(
         Command(
             "overview",
-            "horae.features.statistics.cli.overview:overview",
+            "horae.features.statistics.cli:overview",
             "Show current and recent executions of a namespace.",
             section="Operate",
             after="sign-in",
         ),
-        Command("jobs stats", "horae.features.statistics.cli.statistics:stats"),
+        Command("jobs stats", "horae.features.statistics.cli:stats"),
     ),
 )

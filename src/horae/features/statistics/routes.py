@@ -1,11 +1,11 @@
-"""Routes of job statistics: totals and percentiles, days, and executions counted by status."""
+"""Routes of the overview of a namespace and of job statistics: totals, days, and executions counted by status."""
 
 from typing import Annotated
 
 from msgspec import Meta, field
 
 from horae.errors import BadInput, NotFound
-from horae.features.statistics.model.view import DaysView, JobTotalsView
+from horae.features.statistics.model import DaysView, JobTotalsView, OverviewView
 from horae.features.statistics.part import StatisticsPart
 from horae.model.executions.execution_view import CountsView
 from horae.server.access import VIEW
@@ -14,6 +14,8 @@ from horae.server.reading.queries import Query, Text, TimeWindow
 from horae.server.reply import Response, ok
 from horae.server.route import API, get
 from horae.server.scopes import by_job, closed
+
+JOB = f"{API}/jobs/{{ref}}"
 
 
 class DaysQuery(Query, frozen=True, kw_only=True):
@@ -24,9 +26,6 @@ class DaysQuery(Query, frozen=True, kw_only=True):
     )
     until: Annotated[Text, Meta(description="The last day.")] | None = field(default=None, name="to")
     timezone: Annotated[Text, Meta(description='An IANA name such as "Europe/Paris".')] = "UTC"
-
-
-JOB = f"{API}/jobs/{{ref}}"
 
 
 @get(f"{JOB}/statistics", "jobs.statistics", JobTotalsView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
@@ -60,3 +59,9 @@ async def counts(call: ApiCall) -> Response:
     """
     await call.node.part(StatisticsPart).statistics.step()
     return ok(await call.node.part(StatisticsPart).job_statistics.counts(call.namespace))
+
+
+@get(f"{API}/overview", "overview.get", OverviewView, access=VIEW, scope=closed, refuses=(BadInput,))
+async def overview(call: ApiCall, query: TimeWindow) -> Response:
+    """Read the current state of a namespace, and outcomes in the last hour or another window of the last 31 days."""
+    return ok(await call.node.part(StatisticsPart).overview.show(call.namespace, query.since, query.until))

@@ -8,8 +8,7 @@ from collections.abc import Collection, Sequence
 from horae.engine.parts.part import ServerPart
 from horae.engine.server_node import ServerNode
 from horae.engine.service import Service
-from horae.features.tracing.engine.spans import Tracing
-from horae.features.tracing.engine.workflow_spans import WorkflowSpans
+from horae.features.tracing.engine.spans import Tracing, WorkflowSpans
 from horae.model.executions.tracer import SpanSink
 from horae.store.executions.leaving.effects import Effects
 

@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from horae.errors import Conflict
-from horae.features.alerts.engine.undeliverable import Undeliverable
 from horae.features.alerts.model.channel_kinds import unsafe_in
 from horae.outbound.backend import Refused
 from horae.outbound.fetch import Outbound
@@ -20,6 +19,14 @@ from horae.outbound.threads import APPRISE_THREADS, run_in
 WITHIN = 20.0  # seconds to resolve a name
 MISSING = "apprise is not installed on this server."
 INSTALL = "Install it with `pip install horae[notify]`, or use a channel of kind webhook or email."
+
+
+class Undeliverable(Exception):
+    """A notice was not delivered. With `final`, another try would not help."""
+
+    def __init__(self, why: str, *, final: bool = False) -> None:
+        super().__init__(why)
+        self.final = final
 
 
 def apprise() -> Any:

@@ -1,6 +1,7 @@
 """Executions that will probably miss their deadlines.
 
-This is estimated from the usual durations of jobs and the probable start times of queued executions.
+This is estimated from the usual durations of jobs (the 95th percentile in the last week) and the probable start times
+of queued executions.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -9,24 +10,49 @@ from uuid import UUID
 
 from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import HoraeError, StoreUnavailable
-from horae.features.alerts.engine.usual_durations import UsualDurations
 from horae.features.alerts.model.findings import ExpectedRun
 from horae.features.alerts.model.rule import DeadlineRisk
 from horae.features.alerts.store import reads
 from horae.features.alerts.store.reads import DueParcel
-from horae.model.base.duration import MINUTE, format_duration
+from horae.features.statistics.store.reads import of_jobs
+from horae.model.base.duration import MINUTE, WEEK, format_duration
 from horae.model.base.ids import execution_id, parcel_of
 from horae.model.base.instant import format_instant
 from horae.store.contract import Store
 
+SHARE = 0.95  # the percentile that is the usual duration
+READ_AGAIN = 300.0  # seconds until a usual duration is read again
 KEPT = 60.0  # seconds until an estimate expires
 MOST_ESTIMATES = 20  # new estimates per round; each is expensive, because it reads all gates of an execution
-MOST_KNOWN = 10_000  # cached estimates
+MOST_KNOWN = 10_000  # cached estimates, and cached usual durations
 MISSED = 60 * MINUTE  # unfinished executions are found until so long after their deadlines
 FARTHEST = 24 * 60 * MINUTE  # deadlines farther in the future than this are not checked
 GROWTH = 16  # factor by which more parcels are read again, if those that were read before have ended
 PAUSE_FACTOR = 20  # the least time between two searches, as a multiple of the duration of the last search
 EstimateStart = Callable[[int, UUID], Awaitable[Instant | None]]
+
+
+class UsualDurations:
+    """A cache of the usual durations of jobs. Rules about long executions and deadlines use it."""
+
+    def __init__(self, env: Env, store: Store) -> None:
+        self._env, self._store = env, store
+        self._known: dict[UUID, tuple[float, Micros | None]] = {}
+
+    async def get(self, job: UUID) -> Micros | None:
+        """Return the usual duration of a job, or None if no execution ended in the last week."""
+        now = self._env.clock.monotonic()
+        until, usual = self._known.get(job, (0.0, None))
+        if until > now:
+            return usual
+        since = self._env.now() - WEEK
+        tally = (await self._store.read(lambda: of_jobs([job], since)))[job]
+        found = tally.durations.percentile(SHARE)
+        usual = None if found is None else int(found)
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[job] = (now + READ_AGAIN, usual)
+        return usual
 
 
 class StartEstimates:

@@ -16,8 +16,8 @@ from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import HoraeError, StoreUnavailable
 from horae.features.alerts.engine.channels import AlertChannels
+from horae.features.alerts.engine.chats import Undeliverable
 from horae.features.alerts.engine.senders import OutgoingNotice, send
-from horae.features.alerts.engine.undeliverable import Undeliverable
 from horae.features.alerts.model.channel import secret_texts
 from horae.features.alerts.model.notification import read_content
 from horae.features.alerts.model.rule import NoticeState

@@ -8,9 +8,14 @@ from typing import Any, TypeVar, assert_never
 from uuid import UUID
 
 from horae.env import Env, Instant, Micros
-from horae.features.alerts.engine.deadlines import DeadlineCheck, NearDeadlines, StartEstimates, duration_text
+from horae.features.alerts.engine.deadlines import (
+    DeadlineCheck,
+    NearDeadlines,
+    StartEstimates,
+    UsualDurations,
+    duration_text,
+)
 from horae.features.alerts.engine.rotation import AlertRotation
-from horae.features.alerts.engine.usual_durations import UsualDurations
 from horae.features.alerts.model.findings import JobOutcomes, RuleFinding, is_too_long, low_success, many_retries
 from horae.features.alerts.model.rule import (
     CircuitOpen,

@@ -15,8 +15,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import SECOND, Instant
-from horae.features.alerts.engine.chats import notify
-from horae.features.alerts.engine.undeliverable import Undeliverable
+from horae.features.alerts.engine.chats import Undeliverable, notify
 from horae.features.alerts.model.channel import AnyChannel, Apprise, Email, Webhook
 from horae.features.alerts.model.notification import NotificationContent, text_of, title_of
 from horae.model.base.webhook_signature import sign

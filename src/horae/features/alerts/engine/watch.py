@@ -15,11 +15,10 @@ from horae.engine.base.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env
 from horae.errors import StoreUnavailable
-from horae.features.alerts.engine.deadlines import EstimateStart, NearDeadlines, StartEstimates
+from horae.features.alerts.engine.deadlines import EstimateStart, NearDeadlines, StartEstimates, UsualDurations
 from horae.features.alerts.engine.evaluation import Evaluation
 from horae.features.alerts.engine.failed_jobs import FailedJobs, RulesByNamespace
 from horae.features.alerts.engine.rotation import AlertRotation
-from horae.features.alerts.engine.usual_durations import UsualDurations
 from horae.features.alerts.model.rule import FailuresInARow, MissingSuccess
 from horae.features.alerts.store import alerts
 from horae.features.alerts.store import notices as alert_notices

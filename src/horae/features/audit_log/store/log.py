@@ -5,7 +5,7 @@ Rows are appended under one lock, so that each row can be linked to the previous
 
 from collections.abc import Callable, Sequence
 
-from horae.features.audit_log.model.values import ChainHead, Link, RowFilter, link
+from horae.features.audit_log.model import ChainHead, Link, RowFilter, link
 from horae.model.tenancy.audit import AuditEntry
 from horae.store.script import ColumnType, Fetch, Insert, Lock, Row, Script, Statement
 from horae.store.tenancy.holdings import Holdings

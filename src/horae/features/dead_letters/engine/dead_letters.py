@@ -13,8 +13,7 @@ from horae.errors import Conflict, NotFound
 from horae.features.dead_letters.engine.filters import LetterFilterFields, filter_of, place_of, read_filter
 from horae.features.dead_letters.engine.groups import MOST_COUNTED, MOST_GROUPED, MOST_GROUPS, gather, show
 from horae.features.dead_letters.engine.retries import Params, Retries, SubmitMany
-from horae.features.dead_letters.model.replay import LetterFilter
-from horae.features.dead_letters.model.view import BulkView, DeadLetterGroups, DeadLetterView, FailedStepView
+from horae.features.dead_letters.model import BulkView, DeadLetterGroups, DeadLetterView, FailedStepView, LetterFilter
 from horae.model.base.cursor import check_limit, make_cursor
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.base.view import Page, shown_time
@@ -33,6 +32,7 @@ from horae.store.workflows import rows as flow_rows
 MOST_AT_ONCE = 10_000  # the highest limit of one bulk action
 MOST_STEPS = 20  # the most failed steps that are shown with a dead letter
 BATCH = 256  # the most dead letters of a bulk action that are read and submitted together
+list_of = list  # another name for `list`, because the class has a method `list`
 
 
 class DeadLetters:
@@ -262,9 +262,6 @@ def _refuse_retried(view: DeadLetterView) -> None:
         detail = f"Execution {view.execution.execution_id} was already retried as {view.retried_as}."
         remedy = "It need not be discarded, because it is no longer open."
         raise Conflict(detail, remedy, retriedAs=str(view.retried_as))
-
-
-list_of = list  # another name for `list`, because the class has a method `list`
 
 
 class Act(Protocol):

@@ -6,7 +6,7 @@ from horae.engine.base.refs import find_job, time_bound
 from horae.engine.executions.executions import TimeBound
 from horae.env import Env, Instant
 from horae.errors import BadInput
-from horae.features.dead_letters.model.replay import LetterFilter
+from horae.features.dead_letters.model import LetterFilter
 from horae.model.base.duration import parse_duration
 from horae.model.base.ids import first_id_at
 from horae.model.executions.execution import FAILED

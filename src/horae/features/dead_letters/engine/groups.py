@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from horae.env import SECOND, Instant
-from horae.features.dead_letters.model.view import DeadLetterGroup, DeadLetterGroups
+from horae.features.dead_letters.model import DeadLetterGroup, DeadLetterGroups
 from horae.features.dead_letters.store import reads as letter_reads
 from horae.features.dead_letters.store.reads import FailedSlice
 from horae.model.base.ids import execution_id

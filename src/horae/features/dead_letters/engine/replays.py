@@ -13,8 +13,7 @@ from horae.env import SECOND, Env
 from horae.errors import Busy, Conflict, NotFound, OverQuota, StoreUnavailable
 from horae.features.dead_letters.engine.dead_letters import DeadLetters
 from horae.features.dead_letters.engine.filters import LetterFilterFields, place_of
-from horae.features.dead_letters.model.replay import OPEN, Replay, ReplayState
-from horae.features.dead_letters.model.replay_view import ReplayView, show_replay
+from horae.features.dead_letters.model import OPEN, Replay, ReplayState, ReplayView, show_replay
 from horae.features.dead_letters.store import replays as moves
 from horae.model.admission.rate import parse_rate
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
@@ -24,6 +23,7 @@ from horae.store.definitions import job_reads
 
 LAST = UUID(int=2**128 - 1)
 PATIENCE = 5 * SECOND  # the pause before a batch that was refused because of a quota or an overload is tried again
+list_of = list  # another name for `list`, because the class has a method `list`
 
 
 class Replays:
@@ -110,9 +110,6 @@ class Replays:
             )
         self._wake()
         return await self.get(namespace, replay_id)
-
-
-list_of = list  # another name for `list`, because the class has a method `list`
 
 
 class Replayer:

@@ -11,7 +11,7 @@ from uuid import UUID
 import msgspec
 
 from horae.env import Instant
-from horae.features.dead_letters.model.replay import LEASE, OPEN, LetterFilter, Replay, ReplayState
+from horae.features.dead_letters.model import LEASE, OPEN, LetterFilter, Replay, ReplayState
 from horae.model.admission.rate import Rate
 from horae.store.base.shelves import Columns, json_or_none, names
 from horae.store.expiry.expiry import Ages

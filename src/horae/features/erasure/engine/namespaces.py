@@ -21,8 +21,8 @@ from horae.errors import BadInput, Conflict, Forbidden
 from horae.features.archive.engine.reader import ArchiveReader
 from horae.features.erasure.engine.namespace_ends import NamespaceCanceller
 from horae.features.erasure.model import EraseNamespace, NamespaceErasureView
-from horae.features.erasure.store import namespace_data, namespace_rows
-from horae.features.erasure.store.ended import erase_ended
+from horae.features.erasure.store import namespace_rows
+from horae.features.erasure.store.namespace_rows import erase_ended
 from horae.model.base.ids import first_id_at
 from horae.model.base.instant import format_instant
 from horae.model.tenancy.namespace import DEFAULT_NAMESPACE, Namespace
@@ -128,10 +128,10 @@ class NamespaceErasures:
         is_all = place is None and await self._erase_archive(found, before, part)
         for table, erase in (one for holdings in all_holdings() for one in holdings.counted.items()):
             is_all &= await part.repeat(table, partial(_erased, erase, found.id, before))
-        is_all &= await part.repeat("records", partial(namespace_data.erase_records, found.id, before, BATCH))
+        is_all &= await part.repeat("records", partial(namespace_rows.erase_records, found.id, before, BATCH))
         name: str | None = ""
         while name is not None and part.goes_on:
-            step = partial(namespace_data.erase_paces, found.id, name, before, BATCH)
+            step = partial(namespace_rows.erase_paces, found.id, name, before, BATCH)
             gone, name = await self._store.write(step)
             part.counts.update(records=gone)
         return is_all and name is None

@@ -1,4 +1,9 @@
-"""Erasure of a namespace's definitions: jobs and their triggers, templates, calendars, keys and users.
+"""Erasure of a namespace's rows: ended executions, their records, and definitions such as jobs, keys and users.
+
+As in the usual expiry, a parcel is deleted as a whole, and not before the workflows to which it belongs have ended. The
+locations of its executions' files are recorded in the table `litter` (contents to delete) with the instant 0, so that
+the next sweep deletes the files. Records are unique keys, holds, circuits, sessions and stored answers; they are
+deleted in batches, and only if they are older than an instant, so that new ones stay.
 
 This module also lists the tables from which nothing is erased, with the reasons. A test fails for a table that is
 neither listed nor erased.
@@ -6,16 +11,49 @@ neither listed nor erased.
 
 import re
 from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from msgspec import Struct
 
 from horae.env import Instant
-from horae.features.erasure.store.namespace_data import AFFINITIES, BEFORE, STANDING
+from horae.model.admission.limits import BY_KEY, job_of
+from horae.model.base.ids import first_id_at
 from horae.store.base import locks
-from horae.store.script import Fetch, Script, Statement
+from horae.store.expiry.expiry import FORGET, unneeded
+from horae.store.script import ColumnType, Fetch, ForEach, Insert, Script, ScriptFactory, Statement
 from horae.store.tables import DELETED_WITH_PARCEL, LIVE_SHELVES, PARTITIONED
 from horae.store.tenancy import namespaces
-from horae.store.tenancy.holdings import OF_JOBS, all_holdings, rows
+from horae.store.tenancy.holdings import OF_JOBS, all_holdings, records, rows
 from horae.store.tenancy.namespaces import DROPS, LiveContents
 
+BEFORE = (
+    records("idempotency", "namespace, route, key", "namespace = $1 AND created_at < $2"),
+    records("holds", "id", "namespace = $1 AND ended_at < $2"),
+    records("circuit_changes", "job, key, era", f"{OF_JOBS} AND at < $2"),
+    records("circuits", "job, key", f"{OF_JOBS} AND since < $2 AND state = 'closed'"),
+    records(
+        "sessions",
+        "id",
+        "namespace = $1 AND ended_at < $2 AND NOT EXISTS (SELECT 1 FROM running r WHERE r.session = sessions.id)",
+    ),
+)
+# The age of these rows is that of the execution that holds the key.
+STANDING = (
+    records("unique_keys", "namespace, scope, key", "namespace = $1 AND execution < $2"),
+    records("meetings", "job, kind, key", f"{OF_JOBS} AND execution < $2"),
+)
+AFFINITIES = rows("affinities", "job, key", OF_JOBS)  # all of them are deleted, because new ones are soon recorded
+# The pace of a rate is the instant at which the next start would be exactly on schedule. If it is in the past, the rate
+# is in the same state as a new one, so that its row may be deleted.
+PACES = Statement("paces_after", "SELECT name FROM rates WHERE name > $1 AND pace < $2 ORDER BY name LIMIT $3")
+OWN_JOBS = Statement(
+    "jobs_of_namespace",
+    "SELECT j.id FROM given JOIN jobs j ON j.id = given.id WHERE j.namespace = $2",
+)
+NO_PACE = Statement("erase_paces", "DELETE FROM rates USING given WHERE rates.name = given.name AND rates.pace < $2")
+_ID: tuple[tuple[str, ColumnType], ...] = (("id", "uuid"),)
+_NAME: tuple[tuple[str, ColumnType], ...] = (("name", "text"),)
 CLOSE = Statement("close_namespace", "UPDATE namespaces SET state = 'erasing', updated_at = $2 WHERE id = $1")
 PLAIN = Statement(
     "plain_namespace", "UPDATE namespaces SET spec = '{}', policy = NULL WHERE id = $1 AND state = 'deleted'"
@@ -25,7 +63,6 @@ JOBS = Statement(
     "SELECT id FROM jobs WHERE namespace = $1 AND state <> 'deleted' AND owner IS NULL ORDER BY id LIMIT $2",
 )
 WORKERS = Statement("workers_of_namespace", "SELECT count(*) FROM sessions WHERE namespace = $1 AND ended_at IS NULL")
-
 _TRIGGERS = "trigger_id IN (SELECT id FROM triggers WHERE namespace = $1)"
 _DEPENDENTS = "dependent IN (SELECT id FROM jobs WHERE namespace = $1)"
 # The order matters: a table that is needed to find the rows of another table comes after that table.
@@ -74,9 +111,46 @@ KEPT = {
     "servers": "belongs to the servers",
     "store": "belongs to the installation",
 }
-
-
 _PREFIX = re.compile("^(drop|erase_some|end_some)_")
+_PAGE = (
+    "SELECT h.parcel FROM history h WHERE h.namespace = $1 AND h.parcel > $2 AND h.parcel < $3{own}"
+    " ORDER BY h.parcel LIMIT $4"
+)
+# The index `history_tenant` has all namespaces except the first, and serves queries that state its condition.
+OF_FIRST = Statement("ended_parcels_of_first", _PAGE.format(own=""))
+OF_TENANT = Statement("ended_parcels_of_tenant", _PAGE.format(own=" AND h.namespace <> 1"))
+FREE = unneeded("parcels_to_erase", "SELECT p.id, p.n FROM given JOIN parcels p ON p.id = given.id WHERE {unneeded}")
+FILES = Statement(
+    "files_of_parcels", "SELECT a.location FROM given JOIN artifacts a ON a.parcel = given.id", at_once=True
+)
+NO_FILES = Statement("no_files_of_parcels", "DELETE FROM artifacts USING given WHERE artifacts.parcel = given.id")
+_LITTER: tuple[tuple[str, ColumnType], ...] = (("location", "text"), ("at", "bigint"))
+
+
+def erase_records(namespace: int, before: Instant, most: int) -> Script[tuple[int, bool]]:
+    """Delete a batch of each kind of record; return the number of rows, and whether there may be more."""
+    counted, more = 0, False
+    dated = (*BEFORE, *(one for holdings in all_holdings() for one in holdings.records))
+    deletions: list[tuple[Statement, tuple[Any, ...]]] = [(statement, (namespace, before, most)) for statement in dated]
+    deletions += [(statement, (namespace, first_id_at(before), most)) for statement in STANDING]
+    for statement, params in (*deletions, (AFFINITIES, (namespace, most))):
+        gone = len((yield Fetch(statement, params)))
+        counted, more = counted + gone, more or gone == most
+    return counted, more
+
+
+def erase_paces(namespace: int, after: str, before: Instant, most: int) -> Script[tuple[int, str | None]]:
+    """Delete the rates of a namespace's jobs in a page of rates whose pace is in the past.
+
+    Return their number, and the name after which the next page begins, or None after the last page.
+    """
+    names = [name for (name,) in (yield Fetch(PACES, (after, before, most)))]
+    jobs = {name: job_of(name) for name in names if name.startswith(BY_KEY)}
+    wanted = [(job,) for job in sorted(set(jobs.values()))]
+    own = {job for (job,) in (yield ForEach(OWN_JOBS, _ID, wanted, (namespace,)))}
+    gone = [(name,) for name, job in jobs.items() if job in own]
+    yield ForEach(NO_PACE, _NAME, gone, (before,))
+    return len(gone), names[-1] if len(names) == most else None
 
 
 def _tables(statements: Iterable[Statement]) -> set[str]:
@@ -139,3 +213,37 @@ def end(namespace: int, now: Instant) -> Script[LiveContents | None]:
     if alive is None:
         yield Fetch(PLAIN, (namespace,))
     return alive
+
+
+class ErasedBatch(Struct, frozen=True):
+    """The result of one batch."""
+
+    executions: int  # the number of deleted executions
+    files: int  # the number of files that will be deleted
+    next: UUID | None  # the parcel after which the next batch begins; None after the last batch
+
+
+def erase_ended(namespace: int, after: UUID, before: UUID, limit: int) -> ScriptFactory[ErasedBatch]:
+    """Return a script that deletes ended executions of a namespace in parcels between `after` and `before`.
+
+    It reads up to `limit` slices of history.
+    """
+
+    def script() -> Script[ErasedBatch]:
+        page = OF_FIRST if namespace == 1 else OF_TENANT
+        rows = yield Fetch(page, (namespace, after, before, limit))
+        following = rows[-1][0] if len(rows) == limit else None
+        free = yield ForEach(FREE, _ID, sorted(set(rows)))
+        if not free:
+            return ErasedBatch(0, 0, following)
+        gone = [(parcel,) for parcel, _ in free]
+        files = yield ForEach(FILES, _ID, gone)
+        if files:
+            litter = [(location, 0) for (location,) in files]
+            yield Insert("litter", _LITTER, litter, conflict="ON CONFLICT DO NOTHING")
+            yield ForEach(NO_FILES, _ID, gone)
+        for statement in FORGET:
+            yield ForEach(statement, _ID, gone)
+        return ErasedBatch(sum(n for _, n in free), len(files), following)
+
+    return script

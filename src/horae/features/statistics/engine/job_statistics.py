@@ -11,12 +11,7 @@ from horae.engine.triggers.fire_forecasts import count_coming
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
 from horae.features.statistics.engine.overview import window
-from horae.features.statistics.model.view import (
-    DaysView,
-    DayView,
-    JobPointView,
-    JobTotalsView,
-)
+from horae.features.statistics.model import DaysView, DayView, JobPointView, JobTotalsView
 from horae.features.statistics.store import reads as statistics_reads
 from horae.features.statistics.store.reads import RecentExecution
 from horae.model.base.days import begin_of_day, day_at, days_between, parse_day

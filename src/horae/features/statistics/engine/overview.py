@@ -7,10 +7,11 @@ from horae.engine.fleet.workers import Workers
 from horae.engine.triggers.fire_forecasts import STEP, FireForecasts
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
-from horae.features.statistics.model.overview_view import (
+from horae.features.statistics.model import (
     ComingFiresView,
     FleetView,
     LiveCountsView,
+    OutcomeCountsView,
     OverviewView,
     PointView,
     QueueLoadView,
@@ -18,7 +19,6 @@ from horae.features.statistics.model.overview_view import (
     TimelineOutcomesView,
     TimelineView,
 )
-from horae.features.statistics.model.view import OutcomeCountsView
 from horae.features.statistics.store import reads as statistics_reads
 from horae.model.base.instant import format_instant
 from horae.model.base.view import in_seconds, shown_time

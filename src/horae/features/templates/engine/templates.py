@@ -13,8 +13,7 @@ from horae.engine.definitions.permits import check_template
 from horae.env import Env
 from horae.errors import Busy, Conflict, HoraeError, NotFound, Stale
 from horae.features.templates.engine import changes
-from horae.features.templates.engine.drafts import derivation_from, derive
-from horae.features.templates.engine.joint_drafts import dependencies_first, draft_all
+from horae.features.templates.engine.drafts import dependencies_first, derivation_from, derive, draft_all
 from horae.features.templates.model.read import read_template
 from horae.features.templates.model.values import Body, JobTemplate
 from horae.features.templates.model.view import AffectedJobView, TemplateView, show_template
@@ -30,6 +29,7 @@ from horae.store.triggers.dependencies.starts import Consequences
 
 MOST_NAMED = 20  # jobs named in a refusal
 Change = Literal["created", "changed", "unchanged"]
+list_of = list  # the class has a method with this name
 
 
 class _Effect(Struct, frozen=True):
@@ -191,9 +191,6 @@ class StoredTemplates:
         return AppliedDocumentView(
             kind="template", name=view.name, outcome=outcome, version=view.version, affected=affected
         )
-
-
-list_of = list  # the class has a method with this name
 
 
 def _match(before: JobTemplate | None, name: str, if_match: int | None) -> None:

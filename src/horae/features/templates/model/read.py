@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 
 from horae.errors import BadInput
-from horae.features.templates.model.kinds import HOW
-from horae.features.templates.model.values import FIELDS, TEMPLATE, Body, check_expressions
+from horae.features.templates.model.values import FIELDS, HOW, TEMPLATE, Body, check_expressions
 from horae.model.definitions.job import JOB
 from horae.model.fields.values import NAME, a_name, an_object, refuse_unknown, shallow
 

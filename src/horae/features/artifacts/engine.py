@@ -1,4 +1,4 @@
-"""Uploads of artifacts by workers, and reads by users."""
+"""Uploads of artifacts by workers, reads by users, and deletion after the executions are deleted."""
 
 import hashlib
 import re
@@ -11,8 +11,9 @@ from horae.engine.executions.durable_steps import not_held
 from horae.engine.executions.executions import Executions
 from horae.engine.fleet.session_cache import SessionCache
 from horae.engine.parts.optional import ArtifactUpload
+from horae.engine.service import Alarm, Wait
 from horae.engine.storage.file_storage import FileStorage
-from horae.env import Env
+from horae.env import SECOND, Env
 from horae.errors import BadInput, Busy, Gone, NotFound, TooLarge
 from horae.features.artifacts.store import artifacts
 from horae.model.base.ids import execution_id, index_of, parcel_of
@@ -20,10 +21,16 @@ from horae.model.executions.output.artifact import MOST_ARTIFACTS, RESULT, Artif
 from horae.model.fleet.protocol import MAX_RESULT
 from horae.store.contract import Store
 from horae.store.executions.durable.steps import is_held
+from horae.store.executions.reads import housekeeping
 
 log = structlog.get_logger("horae.artifacts")
 MOST_PLAIN = 100  # an artifact's location ends with at most this many characters of its name
 _ODD = re.compile(r"[^A-Za-z0-9._-]|^\.")
+ROUND_EVERY = 60.0  # seconds between two rounds over all artifacts
+PACE = 1.0  # seconds between two batches of a round
+TERM = 300 * SECOND  # the duration of the lease by which only one server does this
+BATCH = 200  # artifacts or contents
+LONGEST_UPLOAD = 6 * 3600 * SECOND  # longer than any upload takes, so that no content is deleted during its upload
 
 
 class Artifacts:
@@ -154,3 +161,36 @@ class _Content:
         except Exception as error:
             self.broken = error
             raise
+
+
+class ArtifactSweeper:
+    """A service that deletes artifacts of deleted executions, and contents to which no artifact refers."""
+
+    name = "artifact-sweeper"
+
+    def __init__(self, env: Env, store: Store, node: UUID, place: FileStorage) -> None:
+        self._env, self._store, self._node, self._place = env, store, node, place
+        self._at = artifacts.START
+        self.alarm = Alarm()
+
+    async def step(self) -> Wait:
+        """Check a batch of artifacts and delete a batch of contents, if this server has the duty."""
+        now = self._env.now()
+        if not await self._store.write(lambda: housekeeping.take_duty("artifacts", self._node, now, now + TERM)):
+            return ROUND_EVERY
+        self._at = await self._store.write(lambda: artifacts.delete_orphaned_page(self._at, BATCH, now))
+        found = await self._store.read(lambda: artifacts.locations_to_delete(now - LONGEST_UPLOAD, BATCH))
+        removed = [location for location in found if await self._remove(location)]
+        if removed:
+            await self._store.write(lambda: artifacts.forget_deleted_locations(removed))
+        if len(removed) == BATCH:
+            return 0.0
+        return ROUND_EVERY if self._at == artifacts.START else PACE
+
+    async def _remove(self, location: str) -> bool:
+        try:
+            await self._place.remove(location)
+        except Exception as error:  # storages raise errors of any type; a later step tries again
+            log.warning("an artifact cannot be removed", place=self._place.url, location=location, error=str(error))
+            return False
+        return True

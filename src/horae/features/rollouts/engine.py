@@ -4,6 +4,7 @@ Reported attempts are counted in memory and written to the store once a second, 
 If a server stops, its unwritten counts are lost; so a rollout that exceeds its bound may be aborted a little later.
 """
 
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -11,16 +12,15 @@ import structlog
 
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.base.refs import find_job
-from horae.engine.definitions.job_changes import JobDraft, rollout_conflict
+from horae.engine.definitions.job_changes import Adoption, JobDraft, rollout_conflict
 from horae.engine.definitions.job_lists import no_such_version
 from horae.engine.definitions.jobs import TRIES, Jobs
 from horae.engine.definitions.permits import check_changes
 from horae.engine.service import Alarm, Wait
 from horae.engine.topics import Topics
-from horae.env import Env
+from horae.env import Env, Instant
 from horae.errors import BadInput, Busy, Conflict, NotFound, StoreUnavailable
-from horae.features.rollouts.engine.changes import abort, adoption, start
-from horae.features.rollouts.model.read import plan_of, read_request
+from horae.features.rollouts.model.read import RolloutRequest, plan_of, read_request
 from horae.features.rollouts.model.values import judge, others
 from horae.features.rollouts.model.view import RolloutView, show_rollout
 from horae.features.rollouts.store import rollouts
@@ -29,10 +29,13 @@ from horae.model.definitions.job import Job
 from horae.model.definitions.rollout import Rollout, RolloutAttempts
 from horae.model.fields.values import a_text
 from horae.model.workflows.decisions.values import Workflow
+from horae.store.admission import lanes
 from horae.store.contract import Store
+from horae.store.definitions import jobs
 from horae.store.definitions.jobs import StoredJob
 from horae.store.definitions.rollouts import newest
 from horae.store.executions.leaving.effects import Effects
+from horae.store.script import Script
 
 PACE = 1.0  # seconds between two writes
 IDLE = 60.0  # seconds between steps without new attempts; an ended attempt wakes the service
@@ -219,3 +222,36 @@ def no_rollout(job: Job, detail: str = "") -> NotFound:
 
 def _too_busy(ref: str) -> Busy:
     return Busy(f'Job "{ref}" was changed again and again meanwhile.')
+
+
+def start(
+    before: StoredJob, request: RolloutRequest, draft: JobDraft | None, by: str, now: Instant
+) -> Script[Rollout | None]:
+    """Begin a rollout, or change the shares of the active one; return None if the job has changed meanwhile.
+
+    A draft becomes a version of the job, but not its current one. Raises Conflict if another rollout is active.
+    """
+    job = before.job
+    if (yield from rollouts.lock(job.id, job.namespace)) != (job.version, job.state):
+        return None
+    candidate = None
+    if draft is not None:
+        if (yield from jobs.active_rollout(job.id)) is not None:
+            raise rollout_conflict(job)
+        queue, lane = yield from lanes.ensure_lane(job.namespace, draft.spec.queue, draft.spec.lane_needs, "", now)
+        candidate = (yield from jobs.newest(job.id)) + 1
+        yield from jobs.put_version(job.id, candidate, draft.spec, queue.id, lane.id, now)
+    return (yield from rollouts.begin(job.id, plan_of(request, job.version, candidate), by, now))
+
+
+def abort(job: Job, number: int | None, cause: str, by: str, now: Instant) -> Script[Rollout | None]:
+    """End the active rollout, or only the one with this number; return None if it is no longer active."""
+    if (yield from rollouts.lock(job.id, job.namespace)) is None:
+        return None
+    return (yield from rollouts.end(job.id, number, "aborted", cause, by, now))
+
+
+def adoption(rollout: Rollout, version: int, by: str) -> Adoption:
+    """Return the change that makes one of a rollout's versions the current one and ends the rollout."""
+    end = partial(rollouts.end, rollout.job, rollout.number, "promoted", f"Version {version}.", by)
+    return Adoption(version=version, end=end)

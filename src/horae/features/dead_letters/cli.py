@@ -1,4 +1,4 @@
-"""`horae dlq`: show, retry, replay or discard dead letters, which are executions that failed for good."""
+"""`horae dlq`: show, retry, replay or discard dead letters (executions that failed for good), and control replays."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,15 +10,24 @@ from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Age, Column
 from horae.cli.prompts import confirm
 from horae.cli.remote import Api, remote
-from horae.cli.request import Given, lists, request
+from horae.cli.request import Given, lists, one, request
 from horae.cli.terminal import echo
 from horae.cli.values import params as read_params
-from horae.client.views import ApiDocument, BulkResult
+from horae.client.views import ApiDocument, BulkResult, ReplayInfo
 from horae.errors import BadInput
-from horae.features.dead_letters.cli.replays import replays, show_replay
-from horae.features.dead_letters.model.replay import LETTER_FILTER
+from horae.features.dead_letters.model import LETTER_FILTER
 
 filter_options = options_of(LETTER_FILTER)
+REPLAY_COLUMNS: list[Column] = [
+    ("ID", "replayId"),
+    ("STATE", "state"),
+    ("RATE", "rate"),
+    ("RETRIED", "retried"),
+    ("OF", "total"),
+    ("SKIPPED", "skipped"),
+    ("CREATED", Age("createdAt")),
+]
+ONE = {"replay_id": "replay"}
 
 
 def param_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,9 +44,6 @@ def param_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 def dlq() -> None:
     """List dead letters; retry, replay or discard them."""
-
-
-dlq.add_command(replays)
 
 
 COLUMNS: list[Column] = [
@@ -90,9 +96,9 @@ async def show(api: Api, execution: str) -> None:
     api.out.one(found.raw["execution"] | {n: v for n, v in shown.items() if v is not None}, leave_out=("error",))
     if found.execution.error and found.execution.error.traceback:
         echo(f"\n{found.execution.error.traceback.rstrip()}")
-    for one in found.steps:
-        reason = "" if one.error is None else f": {one.error.message or one.error.type}"
-        echo(f'Step "{one.step}" failed{reason}' + (f" ({one.execution_id})" if one.execution_id else ""))
+    for failed in found.steps:
+        reason = "" if failed.error is None else f": {failed.error.message or failed.error.type}"
+        echo(f'Step "{failed.step}" failed{reason}' + (f" ({failed.execution_id})" if failed.execution_id else ""))
     return None
 
 
@@ -203,3 +209,40 @@ def _print_summary(api: Api, verb: str, done: list[BulkResult]) -> None:
     for line in [*execution_ids[:10], *(["..."] if len(execution_ids) > 10 else []), *map(str, summary["notes"])]:  # type: ignore[call-overload]
         api.out.say(line)
     return None
+
+
+@click.group("replays", cls=HoraeGroup, examples=("horae dlq replays list", "horae dlq replays pause REPLAY"))
+def replays() -> None:
+    """Show replays of dead letters; pause, resume or cancel them."""
+
+
+dlq.add_command(replays)
+
+
+def show_replay(api: Api, replay: ReplayInfo, given: Given) -> None:
+    """Print a replay in one line, or as a document."""
+    if not api.out.is_for_people:
+        return api.out.document(replay.raw)
+    of = "" if replay.total is None else f" of {replay.total:,}"
+    skipped = f", skipped {replay.skipped:,} ({replay.note})" if replay.skipped else ""
+    return api.out.say(f"Replay {replay.id}: {replay.state}; retried {replay.retried:,}{of}{skipped}.")
+
+
+request(
+    replays, "dlq.replays",
+    lists(REPLAY_COLUMNS, "There are no replays. Create one with: horae dlq replay --job JOB --rate 10/1s"),
+    name="list",
+    examples=("horae dlq replays list", "horae dlq replays list --state running -o json"),
+)  # fmt: skip
+
+
+request(replays, "dlq.get_replay", one, name="show", called=ONE, examples=("horae dlq replays show REPLAY",))
+for verb in ("pause", "resume", "cancel"):
+    request(
+        replays,
+        f"dlq.{verb}_replay",
+        show_replay,
+        name=verb,
+        called=ONE,
+        examples=(f"horae dlq replays {verb} REPLAY",),
+    )

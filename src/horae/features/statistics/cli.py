@@ -1,14 +1,16 @@
-"""`horae overview`: the overview of a namespace."""
+"""`horae jobs stats`: statistics of a job; `horae overview`: the overview of a namespace."""
 
 from typing import Any
 
 import click
 
 from horae.cli.lazy import HoraeCommand
-from horae.cli.output import Column
+from horae.cli.output import Column, rough
 from horae.cli.remote import Api, remote
 from horae.cli.times import TIME
-from horae.features.statistics.cli.statistics import seconds
+from horae.env import SECOND
+
+SHOWN = ("executions", "success", "failed", "cancelled", "skipped", "retried", "lost")
 
 
 @click.command(
@@ -57,3 +59,39 @@ def _table(api: Api, rows: list[dict[str, Any]], columns: list[Column]) -> None:
     if rows:
         api.out.say("")
         api.out.table(rows, columns)
+
+
+@click.command(
+    cls=HoraeCommand,
+    examples=("horae jobs stats daily-report", "horae jobs stats daily-report --from 2026-11-01T00:00:00Z -o json"),
+)
+@click.argument("job")
+@click.option(
+    "--from", "since", type=TIME, help="Count executions that ended at or after this time, by default a week ago."
+)
+@click.option("--to", "until", type=TIME, help="Count executions that ended before this time, by default now.")
+@remote
+async def stats(api: Api, job: str, since: str | None, until: str | None) -> None:
+    """Show a job's statistics: outcomes, durations and waiting times of its executions."""
+    found = await api.client.jobs.statistics(job, since=since, until=until)
+    if not api.out.is_for_people:
+        return api.out.document(found.raw)
+    shown: dict[str, object] = {name: getattr(found, name) for name in SHOWN}
+    shown |= {"success rate": percent(found.success_rate), "retry rate": percent(found.retry_rate)}
+    shown |= {name: seconds(getattr(found, name)) for name in ("p50", "p95", "p99", "mean")}
+    shown |= {"waited p50": seconds(found.wait_p50), "waited p95": seconds(found.wait_p95)}
+    api.out.one(shown)
+    if not found.executions:
+        api.out.say(f"No execution of {job} ended in this window.")
+    return None
+
+
+def percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}"
+
+
+def seconds(value: float | None) -> str:
+    """Return a duration for users: with three digits if it is below ten seconds, else in larger units."""
+    if value is None:
+        return ""
+    return f"{value:.3g}s" if value < 10 else rough(int(value * SECOND))

@@ -1,1 +1,0 @@
-"""Entries of the audit log and their chain."""

@@ -1,1 +1,0 @@
-"""The commands of dead letters and replays."""

@@ -1,1 +1,0 @@
-"""Replays, and the API views of dead letters."""

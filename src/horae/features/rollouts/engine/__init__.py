@@ -1,1 +1,0 @@
-"""The start, the judgement and the end of rollouts."""

@@ -1,1 +1,0 @@
-"""The commands `overview` and `jobs stats`."""

@@ -1,1 +1,0 @@
-"""Views of statistics in the API."""
