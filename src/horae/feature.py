@@ -80,7 +80,7 @@ class Feature:
     needs: tuple[str, ...] = ()  # the features among them that must be enabled
     tables: str = ""  # the module that declares its tables
     holdings: Target = ""  # a `Holdings`
-    sweep: Target = ""  # (ages) -> a script: `Sweep`
+    sweep: Target = ""  # (cutoffs) -> a script: `Sweep`
     templates: Target = ""  # (env, store) -> `TemplateSource`
     ended_counts: Target = ""  # an `EndedCounts`
     part: Target = ""  # created with the node, after the parts of the features it needs

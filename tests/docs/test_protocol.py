@@ -11,7 +11,7 @@ import pytest
 
 from horae.engine.fleet.backstop import SLACK
 from horae.model.base.duration import LONGEST
-from horae.model.base.instant import LATEST
+from horae.model.base.instant import END_OF_RANGE
 from horae.model.definitions.job import Spec
 from horae.model.documents.nesting import MAX_NESTING
 from horae.model.executions import execution
@@ -93,7 +93,7 @@ def test_numbers_match_the_program():
     assert f"`protocol` is {protocol.PROTOCOL}." in TEXT
     assert f"| channels of a session | {protocol.CHANNELS} |" in TEXT
     assert f"| submissions in one call | {protocol.MOST_CHILDREN} |" in TEXT
-    assert (instant_of_year(2201), 36_525 * 86_400 * 1_000_000) == (LATEST, LONGEST)
+    assert (instant_of_year(2201), 36_525 * 86_400 * 1_000_000) == (END_OF_RANGE, LONGEST)
     assert f"slower than the worker's: {SLACK // 1_000_000} seconds after" in TEXT
     assert f"| progress | {protocol.MAX_PROGRESS} characters" in TEXT
     assert f"| nesting | {MAX_NESTING} levels of a result or a step's result, {MAX_DEPTH} of" in TEXT

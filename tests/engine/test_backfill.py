@@ -8,7 +8,7 @@ from horae.env import SECOND
 from horae.features.backfills.engine.backfiller import BUSY, IDLE, Backfiller
 from horae.features.backfills.model.values import Backfill
 from horae.features.backfills.store import backfills
-from horae.model.base.event import Event
+from horae.model.base.event import ChangeEvent
 from horae.model.triggers.decisions.rules import Misfire, Rules
 from horae.model.triggers.decisions.values import Interval
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead, success
@@ -68,7 +68,9 @@ async def test_it_starts_the_fires_with_room_and_sends_hints_for_their_lanes(wor
 async def test_it_wakes_when_an_execution_of_its_job_has_ended(world: World, state, rings):
     backfill, one = await missed(world), await server(world)
     await one.backfiller.step()
-    one.hints.send_locally(Hint(events=[Event("execution", world.env.new_id(), state, NAMESPACE, 0, backfill.job)]))
+    one.hints.send_locally(
+        Hint(events=[ChangeEvent("execution", world.env.new_id(), state, NAMESPACE, 0, backfill.job)])
+    )
 
     assert one.backfiller.alarm._event.is_set() is rings
 

@@ -10,7 +10,7 @@ from horae.engine.admission.holds import HoldRequest
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND, Instant
 from horae.errors import BadInput, Conflict, NotFound
-from horae.model.base.event import Event
+from horae.model.base.event import ChangeEvent
 from horae.model.base.ids import execution_id
 from horae.model.base.instant import format_instant
 from horae.model.fleet.protocol import Answer, Exchange, Register
@@ -325,7 +325,7 @@ async def test_an_untrusted_clock_ends_no_hold(world: World, nodes: list[ServerN
 
 async def test_events_report_the_begin_and_the_end_of_a_hold(world: World, node: ServerNode):
     await job(node)
-    heard: list[Event | None] = []
+    heard: list[ChangeEvent | None] = []
     with node.base.events.listening(1, heard.append):
         view = await node.admission.holds.open(1, "default", DEPLOY, "key:1")
         await node.admission.holds.release(1, "default", None, "key:1")

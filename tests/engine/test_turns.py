@@ -9,7 +9,7 @@ from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.triggers.turns import Turns
 from horae.env import SECOND
-from horae.model.base.event import Event
+from horae.model.base.event import ChangeEvent
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from tests.engine.objects import base_of, executions_of, jobs_of
 from tests.store_contract.world import NAMESPACE, World, cancelled, lead, rank, success
@@ -61,7 +61,7 @@ async def test_the_next_begins_when_the_last_has_ended(world: World, service: Tu
     worker = await world.worker()
     (slice,) = await worker.claim(1)
     await worker.report(success(slice))
-    hints.send_locally(Hint(events=[Event("execution", first, "success", NAMESPACE, world.now(), job)]))
+    hints.send_locally(Hint(events=[ChangeEvent("execution", first, "success", NAMESPACE, world.now(), job)]))
     await asyncio.wait_for(service.alarm.wait(world.env.clock, 3600), 30)
     await service.step()
 

@@ -104,8 +104,8 @@ def _instants(x):
 def test_h_means_the_same_moments_in_both_dialects():
     key = "default/backup"
 
-    assert same(quartz("H H H H H ?", key), parse_cron("H H H H H *", key=key))
-    assert same(quartz("0 H(0-29) H/6 ? * H", key), parse_cron("0 H(0-29) H/6 * * H", key=key))
+    assert same(quartz("H H H H H ?", key), parse_cron("H H H H H *", job_key=key))
+    assert same(quartz("0 H(0-29) H/6 ? * H", key), parse_cron("0 H(0-29) H/6 * * H", job_key=key))
 
 
 # --- years ---------------------------------------------------------------------------------------------------------

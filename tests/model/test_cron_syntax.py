@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from horae.errors import BadInput
 from horae.model.base.instant import format_instant, parse_instant
-from horae.model.triggers.cron.fields import DOM, DOW, HOUR, MINUTE, MONTH, SECOND, spread
+from horae.model.triggers.cron.fields import (
+    DAY_OF_MONTH_FIELD,
+    DAY_OF_WEEK_FIELD,
+    HOUR_FIELD,
+    MINUTE_FIELD,
+    MONTH_FIELD,
+    SECOND_FIELD,
+    spread,
+)
 from horae.model.triggers.cron.fire import next_after
 from horae.model.triggers.cron.lint import lint
 from horae.model.triggers.cron.parse import needs_key, parse_cron
@@ -19,7 +27,7 @@ NEW_YEAR = "2026-01-01T00:00:00Z"
 
 def fires(expression, start=NEW_YEAR, key=""):
     at = parse_instant(start)
-    while (at := next_after(parse_cron(expression, key=key), "UTC", at)) is not None:
+    while (at := next_after(parse_cron(expression, job_key=key), "UTC", at)) is not None:
         yield format_instant(at).removesuffix("Z")
 
 
@@ -174,7 +182,14 @@ def test_an_unknown_dialect_is_refused():
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [(SECOND, 13), (MINUTE, 49), (HOUR, 5), (DOM, 2), (MONTH, 3), (DOW, 5)],
+    [
+        (SECOND_FIELD, 13),
+        (MINUTE_FIELD, 49),
+        (HOUR_FIELD, 5),
+        (DAY_OF_MONTH_FIELD, 2),
+        (MONTH_FIELD, 3),
+        (DAY_OF_WEEK_FIELD, 5),
+    ],
     ids=lambda each: str(each)[:12],
 )
 def test_h_depends_on_the_key_and_the_field_alone(field, value):
@@ -183,12 +198,12 @@ def test_h_depends_on_the_key_and_the_field_alone(field, value):
 
 def test_h_stands_for_its_value():
     assert list(islice(fires("H H H * * *", key="default/backup"), 1)) == ["2026-01-01T05:49:13"]
-    assert parse_cron("H H H H *", key="default/backup").days == parse_cron("49 5 2 3 *").days
+    assert parse_cron("H H H H *", job_key="default/backup").days == parse_cron("49 5 2 3 *").days
 
 
 def test_h_in_a_range_and_with_steps_stays_inside():
     for job in range(50):
-        x = parse_cron("H(10-19) H/6 * * *", key=f"default/{job}")
+        x = parse_cron("H(10-19) H/6 * * *", job_key=f"default/{job}")
         minutes = [m for m in range(60) if x.minutes.bits >> m & 1]
         hours = [h for h in range(24) if x.hours.bits >> h & 1]
         assert len(minutes) == 1
@@ -239,6 +254,6 @@ FIELD = st.text("0123456789*/-,?LWH#()MONJA", min_size=1, max_size=8)
 @given(st.lists(FIELD, min_size=4, max_size=7).map(" ".join) | st.text(max_size=60))
 def test_any_text_is_read_or_refused(text):
     with suppress(BadInput):
-        x = parse_cron(text, key="default/fuzz")
+        x = parse_cron(text, job_key="default/fuzz")
         lint(x)
         assert next_after(x, "UTC", 0) is not None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from horae.env import SECOND
 from horae.errors import BadInput
 from horae.features.rollouts.model.read import percent, plan_of, read_request
-from horae.features.rollouts.model.values import Tally, bucket_of, buckets_of, judge, span_of
+from horae.features.rollouts.model.values import Tally, bucket_of, buckets_of, duration_of, judge
 from horae.model.definitions.job import Spec
 from horae.model.definitions.rollout import Rollout, RolloutAttempts, RolloutPlan, VersionChoice, point_of
 from horae.model.definitions.tasks import CommandTask
@@ -67,25 +67,25 @@ def test_a_key_that_cannot_be_rendered_runs_the_current_version():
 
 @given(st.integers(1, 10**12))
 def test_a_bucket_represents_its_durations(span: int):
-    assert abs(span_of(bucket_of(span)) - span) <= max(1, 0.1 * span)
+    assert abs(duration_of(bucket_of(span)) - span) <= max(1, 0.1 * span)
 
 
 def tally(success: int, failed: int = 0, retried: int = 0) -> Tally:
-    made = Tally(outcomes={}, spans={})
+    made = Tally(outcomes={}, durations={})
     for outcome, count in (("success", success), ("failed", failed), ("retried", retried)):
         made.add(outcome, bucket_of(SECOND), count)
     return made
 
 
 def test_percentiles_count_successes_only():
-    counted = Tally(outcomes={}, spans={})
+    counted = Tally(outcomes={}, durations={})
     for n in range(1, 101):
         for bucket, count in buckets_of(RolloutAttempts(JOB, JOB, "success", 1, (n * SECOND,))):
             counted.add("success", bucket, count)
     counted.add("failed", bucket_of(10_000 * SECOND), 50)
     assert counted.percentile(50) == pytest.approx(50 * SECOND, rel=0.1)
     assert counted.percentile(99) == pytest.approx(99 * SECOND, rel=0.1)
-    assert Tally(outcomes={}, spans={}).percentile(50) is None
+    assert Tally(outcomes={}, durations={}).percentile(50) is None
     assert list(buckets_of(RolloutAttempts(JOB, JOB, "success", 3, (SECOND,)))) == [(bucket_of(SECOND), 1), (-1, 2)]
 
 

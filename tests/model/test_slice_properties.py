@@ -54,7 +54,7 @@ def test_items_without_a_hit_remain_or_are_missed(held, spans):
     matched = match_ranges(held, spans)
 
     hit = {(s.parcel, item, s.attempt) for s, _, lo, hi in matched.hits for item in range(lo, hi)}
-    left = [item for s in matched.left for item in held_items([s])]
+    left = [item for s in matched.remaining for item in held_items([s])]
     assert len(left) == len(set(left))
     assert set(left) == held_items(matched.touched) - hit
     assert {(s.parcel, s.lo) for s in matched.touched} == {(s.parcel, s.lo) for s, _, _, _ in matched.hits}
@@ -71,7 +71,7 @@ def test_a_hit_is_within_its_slice_and_its_span(held, spans):
         assert slice in held
         assert max(slice.lo, spans[index].lo) <= lo < hi <= min(slice.hi, spans[index].hi)
         assert (slice.parcel, slice.attempt) == (spans[index].parcel, spans[index].attempt)
-    for slice in matched.left:
+    for slice in matched.remaining:
         whole = next(s for s in matched.touched if s.parcel == slice.parcel and s.lo <= slice.lo < s.hi)
         assert slice == part(whole, slice.lo, slice.hi)
 
@@ -83,7 +83,7 @@ def test_two_reports_equal_one_report(held, spans, data):
 
     first = match_ranges(held, spans[:cut])
     untouched = [s for s in held if s not in first.touched]
-    second = match_ranges([*untouched, *first.left], spans[cut:])
+    second = match_ranges([*untouched, *first.remaining], spans[cut:])
 
     assert held_items(part(s, lo, hi) for s, _, lo, hi in together.hits) == held_items(
         part(s, lo, hi) for m in (first, second) for s, _, lo, hi in m.hits
@@ -93,7 +93,7 @@ def test_two_reports_equal_one_report(held, spans, data):
 def test_an_older_attempt_matches_nothing():
     matched = match_ranges([running(lo=0, hi=4, attempt=2)], [ItemRange(PARCELS[0], 0, 4, 1)])
 
-    assert (matched.hits, matched.touched, matched.left) == ([], [], [])
+    assert (matched.hits, matched.touched, matched.remaining) == ([], [], [])
     assert matched.missed == [ItemRange(PARCELS[0], 0, 4, 1)]
 
 
@@ -110,7 +110,7 @@ def test_a_report_of_many_scattered_items_is_fast():
 
     matched = match_ranges([running(lo=0, hi=2 * count)], spans[::-1])
 
-    assert (len(matched.hits), len(matched.left)) == (count, count)
+    assert (len(matched.hits), len(matched.remaining)) == (count, count)
 
 
 @given(st.integers(0, 20), st.integers(0, 20), cuts())

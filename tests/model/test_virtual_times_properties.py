@@ -5,7 +5,7 @@ from heapq import heappop, heappush
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from horae.model.admission.claim_plan import UNKNOWN, LaneState, QueuePreferences, is_plain, plan_claims
+from horae.model.admission.claim_plan import ASSUMED_AMOUNT, LaneState, QueuePreferences, is_plain, plan_claims
 from horae.model.admission.placement.preempt import to_front
 from horae.model.admission.policy import QUANTUM
 from horae.model.admission.virtual_times import VirtualTimes, jain
@@ -30,7 +30,7 @@ def run(tenants, *, slots, until, ahead=1, expects=True):
             shares.set_busy({t.name for t in tenants})
             views = [
                 LaneState(
-                    lane=i, share=t.name, virtual=shares.virtual(t.name), served=shares.served(t.name),
+                    lane=i, share=t.name, virtual=shares.virtual(t.name), last_grant=shares.last_grant(t.name),
                     price=expected.get(t.name, 1.0) / t.weight,
                 )
                 for i, t in enumerate(tenants)
@@ -154,7 +154,7 @@ def test_a_newcomer_is_served_within_the_next_quantum(others, room):
     shares.set_busy({*names, "new"})
 
     views = [
-        LaneState(lane=i, share=n, virtual=shares.virtual(n), served=shares.served(n), price=1.0)
+        LaneState(lane=i, share=n, virtual=shares.virtual(n), last_grant=shares.last_grant(n), price=1.0)
         for i, n in enumerate([*sorted(names), "new"])
     ]
 
@@ -190,10 +190,10 @@ def test_a_worker_with_weights_lets_no_queue_starve():
     taste = QueuePreferences({0: 5.0, 1: 1.0})
     got = [0, 0]
     for _ in range(60):
-        taste.shares.set_busy({0, 1})
-        for turn in plan_claims(queue_views(UNKNOWN, UNKNOWN), 4, taste):
+        taste.virtual_times.set_busy({0, 1})
+        for turn in plan_claims(queue_views(ASSUMED_AMOUNT, ASSUMED_AMOUNT), 4, taste):
             got[turn.lane.queue] += turn.most
-            taste.shares.charge(turn.lane.queue, turn.most * taste.price(turn.lane.queue, 1.0))
+            taste.virtual_times.charge(turn.lane.queue, turn.most * taste.price(turn.lane.queue, 1.0))
 
     assert sum(got) == 240
     assert abs(got[0] - 200) <= QUANTUM
@@ -202,7 +202,7 @@ def test_a_worker_with_weights_lets_no_queue_starve():
 def test_a_worker_with_an_order_serves_the_next_queue_only_when_the_first_is_empty():
     taste = QueuePreferences({1: 1.0, 0: 1.0}, strict=True)
 
-    turns = [(turn.lane.queue, turn.most) for turn in plan_claims(queue_views(UNKNOWN, 3), 10, taste)]
+    turns = [(turn.lane.queue, turn.most) for turn in plan_claims(queue_views(ASSUMED_AMOUNT, 3), 10, taste)]
 
     assert turns == [(1, 3), (0, 7)]
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from horae.engine.server_node import ServerNode
-from horae.model.base.event import Event
+from horae.model.base.event import ChangeEvent
 from horae.model.base.ids import parcel_of
 from horae.server.openapi import build
 from horae.server.routes.table import ROUTES
@@ -177,8 +177,8 @@ async def test_a_stream_carries_only_events_of_its_namespace(node: ServerNode, p
     for kind in ("running", "queued", "flow", "failed"):
         answer = await ann.api.get(f"{API}/stream", params={"execution": bob.values[kind]})
         assert (answer.status_code, answer.json()["type"]) == (404, "urn:horae:not-found")
-    mine: asyncio.Queue[Event | None] = asyncio.Queue()
-    theirs: asyncio.Queue[Event | None] = asyncio.Queue()
+    mine: asyncio.Queue[ChangeEvent | None] = asyncio.Queue()
+    theirs: asyncio.Queue[ChangeEvent | None] = asyncio.Queue()
     with node.base.events.listening(ann.id, mine.put_nowait), node.base.events.listening(bob.id, theirs.put_nowait):
         await ok(await bob.api.post(f"{API}/executions", json={"job": bob.values["job"]}))
         await ok(await bob.api.post(f"{API}/executions/{bob.values['queued']}/cancel", json={}))

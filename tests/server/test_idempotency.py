@@ -23,9 +23,9 @@ async def count(node: ServerNode) -> int:
     return len([key for key in await node.tenancy.keys.list(1) if key.name == "ci"])
 
 
-# The effect of a repeated POST. "kept": an Idempotency-Key returns the first answer. "submission": the same, in the
+# The effect of a repeated POST. "stored": an Idempotency-Key returns the first answer. "submission": the same, in the
 # transaction that submits. Every other route is listed with the reason why a repetition does no harm.
-BY_ITSELF = {
+WITHOUT_KEYS = {
     "sessions.exchange": "an exchange has a number; one that was answered is answered again",
     "sessions.submit": "a child's key is its parent and the number of the call",
     "sessions.remember": "a step has a name and is remembered once",
@@ -50,12 +50,12 @@ SUBMISSIONS = {"jobs.trigger", "executions.submit"}
 
 
 def test_every_post_declares_the_effect_of_a_repetition():
-    posts = {route.name: route.repeats for route in ROUTES if route.method == "POST"}
-    kept = {name for name, way in posts.items() if way == "kept"}
-    assert {name for name, way in posts.items() if way == "by itself"} == set(BY_ITSELF)
+    posts = {route.name: route.idempotency for route in ROUTES if route.method == "POST"}
+    kept = {name for name, way in posts.items() if way == "stored"}
+    assert {name for name, way in posts.items() if way == "none"} == set(WITHOUT_KEYS)
     assert {name for name, way in posts.items() if way == "submission"} == SUBMISSIONS
-    assert kept == posts.keys() - BY_ITSELF.keys() - SUBMISSIONS
-    assert [route.name for route in ROUTES if route.method != "POST" and route.repeats] == []
+    assert kept == posts.keys() - WITHOUT_KEYS.keys() - SUBMISSIONS
+    assert [route.name for route in ROUTES if route.method != "POST" and route.idempotency] == []
 
 
 async def test_a_repeated_repair_is_answered_alike(api: Api, node: ServerNode, monkeypatch):

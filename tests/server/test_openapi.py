@@ -70,7 +70,7 @@ def test_a_route_documents_its_purpose_input_answers_and_errors(route: Route):
             assert resolved(answer)["content"]["application/problem+json"]["schema"]["$ref"].endswith("/Problem")
     names = {parameter["name"] for parameter in said["parameters"] if parameter["in"] == "path"}
     assert names == set(re.findall(r"\{(\w+)\}", route.path))
-    if route.repeats in ("kept", "submission"):
+    if route.idempotency in ("stored", "submission"):
         assert "Idempotency-Key" in {parameter["name"] for parameter in said["parameters"]}
 
 

@@ -11,7 +11,7 @@ import pytest
 from horae.engine.base.hints import MOST_BYTES, MOST_EVENTS, Hint, _fit
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND, VirtualClock
-from horae.model.base.event import Event, limit_events
+from horae.model.base.event import ChangeEvent, limit_events
 from horae.model.base.ids import execution_id, parcel_of
 from horae.model.fleet.submit import Submit
 from horae.server.app import Application
@@ -67,7 +67,7 @@ async def following(app: Application, node: ServerNode, query: str = "") -> Asyn
 
 
 def tell(node: ServerNode, kind: str = "execution", id: UUID = PARCEL, state: str = "running", **more: object) -> None:
-    event = Event(kind=kind, id=id, state=state, namespace=more.pop("namespace", 1), at=node.env.now(), **more)
+    event = ChangeEvent(kind=kind, id=id, state=state, namespace=more.pop("namespace", 1), at=node.env.now(), **more)
     node.base.hints.send_locally(Hint(events=[event]))
 
 
@@ -83,7 +83,7 @@ async def test_steps_are_followed_with_their_workflow(app: Application, node: Se
     execution, other = execution_id(parcel, 3), execution_id(parcel, 4)
     async with following(app, node, f"execution={execution}") as reader:
         for id in (other, execution):
-            node.base.hints.send(Hint(events=[Event("step", id, "running", 1, 0, step="a")]))
+            node.base.hints.send(Hint(events=[ChangeEvent("step", id, "running", 1, 0, step="a")]))
 
         event = await reader.event()
         assert (event["event"], event["id"], event["step"]) == ("step", str(execution), "a")
@@ -171,7 +171,9 @@ async def test_a_slow_listener_is_notified_of_missed_events(app: Application, no
 
 
 async def test_events_left_out_by_other_servers_are_reported_as_missed(app: Application, node: ServerNode):
-    left = limit_events([Event("execution", PARCEL, "success", 1, node.env.now()) for _ in range(60)], MOST_EVENTS)
+    left = limit_events(
+        [ChangeEvent("execution", PARCEL, "success", 1, node.env.now()) for _ in range(60)], MOST_EVENTS
+    )
     assert (len(left), left[0].kind) == (MOST_EVENTS + 1, "missed")
     async with following(app, node, "topics=jobs") as reader:
         node.base.hints.send_locally(Hint(events=left))
@@ -179,11 +181,11 @@ async def test_events_left_out_by_other_servers_are_reported_as_missed(app: Appl
 
 
 def test_a_message_to_other_servers_always_fits():
-    events = [Event("execution", PARCEL, "success", i, 0) for i in range(40)]
+    events = [ChangeEvent("execution", PARCEL, "success", i, 0) for i in range(40)]
     few = msgspec.json.decode(_fit(Hint(events=events)), type=Hint).events
     assert {event.kind for event in few} <= {"execution", "missed"}
     assert len(few) == 40
-    many = [Event("execution", PARCEL, "success", i, 0) for i in range(400)]
+    many = [ChangeEvent("execution", PARCEL, "success", i, 0) for i in range(400)]
     assert len(_fit(Hint(events=many))) <= MOST_BYTES
 
 

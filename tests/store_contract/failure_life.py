@@ -8,7 +8,7 @@ from horae.model.definitions.retry import Budgets, RetryPolicy
 from horae.model.definitions.timeouts import Timeouts
 from horae.model.triggers.decisions.values import Interval
 from horae.store.executions.leaving import timeouts
-from horae.store.expiry.expiry import Ages
+from horae.store.expiry.expiry import Cutoffs
 from horae.store.triggers import streaks
 from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, success
 
@@ -70,4 +70,4 @@ async def replay(world: World) -> None:
     taken = await world.store.write(lambda: replays.take_up(now))
     assert taken is not None
     await world.store.write(lambda: replays.advance(taken, (id, 0), now, (1, 1, 0), "", now))
-    await world.store.write(lambda: replays.sweep(Ages(now + 1, 0, now)))
+    await world.store.write(lambda: replays.sweep(Cutoffs(now + 1, 0, now)))

@@ -22,7 +22,7 @@ from horae.store.driver import op_name
 from horae.store.executions.durable import steps
 from horae.store.executions.promote import LONG_AGO
 from horae.store.executions.reads import execution_reads, housekeeping
-from horae.store.expiry.expiry import Ages
+from horae.store.expiry.expiry import Cutoffs
 from horae.store.fleet import backstop, sessions
 from horae.store.script import Lock, Op, Provided, ScriptFactory, Together
 from horae.store.tenancy import keys
@@ -285,11 +285,11 @@ async def clean(world: World) -> None:
         key = (1, span, now)
         await world.store.write(lambda: statistics.put_namespaces(server, [(key, NamespaceTally())]))  # noqa: B023
     await world.store.read(lambda: statistics.namespaces_of([server]))
-    await world.store.write(lambda: statistics.sweep(Ages(now, now, now)))
+    await world.store.write(lambda: statistics.sweep(Cutoffs(now, now, now)))
     await world.store.write(lambda: housekeeping.take_duty("sweep", server, now, now + 1))
     await world.store.write(lambda: housekeeping.forget_expired(now, 0))
     await world.store.write(lambda: housekeeping.forget_records(0, 0))
-    await world.store.write(lambda: backfills.sweep(Ages(0, 0, 0)))
+    await world.store.write(lambda: backfills.sweep(Cutoffs(0, 0, 0)))
     await world.store.read(lambda: backfills.unfinished(10))
     await world.store.write(lambda: housekeeping.adopt_orphans(now))
 

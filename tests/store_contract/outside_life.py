@@ -8,7 +8,7 @@ from horae.features.events.store.hooks import Hook, HookSecret
 from horae.model.triggers.decisions.external import EventTrigger, WatchTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.events.values import NewEvent
-from horae.store.expiry.expiry import Ages
+from horae.store.expiry.expiry import Cutoffs
 from horae.store.triggers import trigger_reads, triggers
 from horae.store.triggers.targets import Target
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead
@@ -37,7 +37,7 @@ async def hear(world: World) -> None:
     await world.store.read(lambda: trigger_reads.fired_by_events(job.id))
     await webhook(world, job.id)
     await watch(world)
-    await world.store.write(lambda: event_sweep.sweep(Ages(world.now() + SECOND, world.now() + SECOND, world.now())))
+    await world.store.write(lambda: event_sweep.sweep(Cutoffs(world.now() + SECOND, world.now() + SECOND, world.now())))
 
 
 async def webhook(world: World, job: UUID) -> None:

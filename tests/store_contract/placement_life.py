@@ -57,7 +57,7 @@ async def share_out(world: World) -> None:
     await world.submit(job, 2)
     worker = await world.worker("even")
     among = WorkerGroup("default", read_needs(await needs_of(world, job)))
-    held = await worker.claim(10, views=[LaneState(lane=job.lane, spread=among)])
+    held = await worker.claim(10, views=[LaneState(lane=job.lane, spread_over=among)])
     await world.store.read(lambda: sessions.held_by_lane([worker.session]))
     await worker.report(*[success(slice) for slice in held])
 

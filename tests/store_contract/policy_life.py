@@ -36,4 +36,4 @@ async def divide(world: World) -> None:
     await world.store.read(lambda: expected_durations.expected_since(0))
     await world.store.read(revisions)
     await world.do("""UPDATE queues SET policy = '{"kind":"shortest"}' WHERE id = $1""", job.queue)
-    await world.store.change(lambda now: starts.leads_of({job.queue}, {job.id}, now))
+    await world.store.change(lambda now: starts.lead_function_for({job.queue}, {job.id}, now))

@@ -14,7 +14,7 @@ from tests.store_contract.world import NAMESPACE, World, add_trigger, lead
 
 MINUTE = 60 * SECOND
 RARE_SHARING = {
-    *("forget_results", "namespace_named", "quotas", "set_quota", "usage_now", "usage_of_days"),
+    *("forget_results", "namespace_named", "quotas", "set_quota", "count_live", "usage_of_days"),
 }
 
 

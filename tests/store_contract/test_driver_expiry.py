@@ -161,7 +161,7 @@ async def test_a_detached_day_whose_server_died_is_dropped_later(
 
 
 async def walk_all(driver: Driver, retention: Retention, now: Instant) -> int:
-    after: UUID | None = expiry.START
+    after: UUID | None = expiry.FIRST_ID
     total = 0
     while after is not None:
         page = expiry.walk(after, now - min(retention.spans), retention, now, 2)

@@ -31,7 +31,7 @@ _AS_JSON = re.compile(r'[{\[]"\w|"\w+":')  # a remedy that shows JSON
 
 
 @contextmanager
-def in_flags(options: tuple[Callable[..., Any], ...]) -> Iterator[None]:
+def errors_as_options(options: tuple[Callable[..., Any], ...]) -> Iterator[None]:
     """Put the option that set the wrong field before an error's detail.
 
     If the remedy shows JSON, show the help of the option instead.

@@ -19,7 +19,7 @@ Format = Literal["table", "json", "yaml"]
 Column = tuple[str, str | Callable[[Any], Any]]  # a heading, and a key or a function of the row
 
 
-class Age(str):
+class TimeField(str):
     """The name of a field with a time, which a table shows relative to now, such as "2m ago".
 
     A dotted name, such as "execution.completedAt", reads a nested object.
@@ -27,8 +27,8 @@ class Age(str):
 
 
 WIDE = 10_000  # the width in characters if the output is no terminal: so large that no line is cut
-ANSWERS = frozenset({"result", "payload"})  # fields whose value is the user's JSON, shown even if empty
-DATA = ANSWERS | {"params"}  # fields whose value is the user's JSON
+SHOWN_IF_EMPTY = frozenset({"result", "payload"})  # fields whose value is the user's JSON, shown even if empty
+DATA = SHOWN_IF_EMPTY | {"params"}  # fields whose value is the user's JSON
 STYLES = {
     "success": "green",
     "failed": "red",
@@ -102,7 +102,7 @@ class Printer:
         table.add_column(no_wrap=True, style="bold")
         table.add_column(overflow="fold")
         for name, value in document.items():
-            if name not in leave_out and value not in ((None,) if name in ANSWERS else NOTHING):
+            if name not in leave_out and value not in ((None,) if name in SHOWN_IF_EMPTY else NOTHING):
                 shown = as_data(value) if name in DATA else self._full(value)
                 colour = STYLES.get(value, "") if name == "status" else ""
                 table.add_row(name, Text(visible(shown), style=colour))
@@ -124,7 +124,7 @@ class Printer:
         from rich.text import Text
 
         key = column[1]
-        if isinstance(key, Age):
+        if isinstance(key, TimeField):
             value: Any = self.age(reduce(lambda part, name: (part or {}).get(name), key.split("."), row))
         else:
             value = key(row) if callable(key) else row.get(key)
@@ -157,11 +157,11 @@ def brief(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     if isinstance(value, dict):
-        return ",".join(f"{key}={as_json(item)}" for key, item in value.items())
-    return ",".join(map(as_json, value)) if isinstance(value, list | tuple) else str(value)
+        return ",".join(f"{key}={text_or_json(item)}" for key, item in value.items())
+    return ",".join(map(text_or_json, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def as_json(value: Any) -> str:
+def text_or_json(value: Any) -> str:
     """Return a text unchanged, any other value as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 

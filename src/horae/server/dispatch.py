@@ -189,6 +189,6 @@ async def _perform(call: ApiCall) -> Response:
 
     if getattr(arguments.get("query"), "dry_run", False):  # nothing changes: no audit entry, no stored answer
         return await run()
-    if route.repeats == "kept" and (key := call.idempotency_key()) is not None:
+    if route.idempotency == "stored" and (key := call.idempotency_key()) is not None:
         return await run_once(call, key, act)
     return await act()

@@ -185,9 +185,9 @@ def _without_null(schema: Document) -> Document:
 
 def _header_parameters(route: Route) -> Iterator[Document]:
     headers = {name: meaning for name, meaning in route.headers.items() if name != "Content-Type"}
-    if route.repeats in ("kept", "submission"):
+    if route.idempotency in ("stored", "submission"):
         headers["Idempotency-Key"] = IDEMPOTENCY
-    if route.repeats == "submission":
+    if route.idempotency == "submission":
         headers["traceparent"], headers["tracestate"] = TRACE, TRACE_STATE
     for name, meaning in headers.items():
         schema = HEADERS.get(name, TEXT)
@@ -252,11 +252,11 @@ def _errors(route: Route) -> Iterator[type[HoraeError]]:
         yield from (Unauthorized, Forbidden)
         if route.is_counted:
             yield TooOften
-    if route.body is not None or route.query is not None or route.headers or route.repeats:
+    if route.body is not None or route.query is not None or route.headers or route.idempotency:
         yield BadInput
-    if route.body is not None or route.repeats:
+    if route.body is not None or route.idempotency:
         yield from (TooLarge, UnsupportedMedia)
-    if route.repeats in ("kept", "submission"):
+    if route.idempotency in ("stored", "submission"):
         yield from (Conflict, KeyReused)
     if route.name != "health.live":
         yield from (Busy, InternalError)

@@ -20,10 +20,10 @@ API = "/api/v1"
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Run = Callable[..., Awaitable[Response]]
-# The treatment of a repeated POST. "kept": the first answer is stored with the Idempotency-Key and sent again;
-# "submission": likewise, but the submission's own transaction stores the key; "by itself": an Idempotency-Key is
-# ignored, and the route itself decides the effect of a repetition.
-Repeats = Literal["kept", "submission", "by itself"]
+# What an Idempotency-Key does. "stored": the first answer is stored with the key, and a repeated POST gets it again;
+# "submission": likewise, but the transaction of the submission stores the key; "none": the key is ignored, and the
+# route itself decides what a repeated POST does.
+IdempotencyPolicy = Literal["stored", "submission", "none"]
 # Refuses a request for anything outside the scope of its credential. The first sentence of its docstring is printed in
 # docs/access.md.
 Scope = Callable[[Any, Mapping[str, Any]], Awaitable[None]]
@@ -55,7 +55,7 @@ class Route(Struct, frozen=True, kw_only=True):
     scope: Scope  # called only for credentials that are limited to some queues or jobs
     audit: AuditPolicy | None
     refuses: tuple[type[HoraeError], ...] = ()  # documented errors, besides those that `openapi` derives
-    repeats: Repeats | None = None
+    idempotency: IdempotencyPolicy | None = None
     takes: Any = None  # the documented type of the body, if its Python type is too general
     body: msgspec.json.Decoder[Any] | None = None
     body_type: Any = None
@@ -118,7 +118,7 @@ RouteDecorator = Callable[[Run], Route]
 
 def _declare(
     method: Method, path: str, name: str, gives: Any, status: int, *, access: Access, scope: Scope,
-    audit: AuditPolicy | None, repeats: Repeats | None = None, **details: Unpack[RouteOptions],
+    audit: AuditPolicy | None, idempotency: IdempotencyPolicy | None = None, **details: Unpack[RouteOptions],
 ) -> RouteDecorator:  # fmt: skip
     def declare(run: Run) -> Route:
         types = get_type_hints(run)
@@ -132,7 +132,7 @@ def _declare(
             access=access,
             scope=scope,
             audit=audit,
-            repeats=repeats,
+            idempotency=idempotency,
             body=None if body is None else msgspec.json.Decoder(body),
             body_type=body,
             query=types.get("query"),
@@ -152,11 +152,11 @@ def get(
 
 def post(
     path: str, name: str, gives: Any = None, *, access: Access, scope: Scope, audit: AuditPolicy | None,
-    status: int = 200, repeats: Repeats = "kept", **details: Unpack[RouteOptions],
+    status: int = 200, idempotency: IdempotencyPolicy = "stored", **details: Unpack[RouteOptions],
 ) -> RouteDecorator:  # fmt: skip
     """Declare an action; a repetition with the same Idempotency-Key gets the same answer."""
     return _declare(
-        "POST", path, name, gives, status, access=access, scope=scope, audit=audit, repeats=repeats, **details
+        "POST", path, name, gives, status, access=access, scope=scope, audit=audit, idempotency=idempotency, **details
     )
 
 

@@ -281,12 +281,12 @@ class Store:
         for tried in range(CANCEL_TRIES + CANCEL_PAUSES):
             if tried >= CANCEL_TRIES:
                 await self.env.clock.sleep(CANCEL_PAUSE)
-            now, done = self.env.now(), Consequences()
+            now, consequences = self.env.now(), Consequences()
             verdict, session = await self.driver.write(
-                lambda: cancels.cancel(parcel, item, reason, now, self.env.new_id, done)  # noqa: B023
+                lambda: cancels.cancel(parcel, item, reason, now, self.env.new_id, consequences)  # noqa: B023
             )
             if verdict != "moving":
-                self.started(done)
+                self.started(consequences)
                 return verdict, session
         raise Busy("The execution changed its state each time that Horae tried to cancel it.")
 

@@ -40,11 +40,11 @@ from horae.worker.worker import WorkerRuntime
 REAL = SystemClock()
 KEY = "horae-testing-" + "0" * 32
 MASTER_KEY = b64encode(bytes(32)).decode()  # for the secrets of tests, which need no protection
-AGES = 10 * 365 * DAY  # the session timeout, so long that the worker is not lost when the clock jumps
+SESSION_TIMEOUT = 10 * 365 * DAY  # so long that the worker is not lost when the clock jumps
 PULSE = 0.002  # real seconds between two checks
 # The virtual time that must pass without work before the clock jumps: every service polls the store once a second.
-LOOKED = SECOND + SECOND // 10
-UNTIMED = 600  # checks in a row after which `finish` fails because an execution is queued but does not start
+QUIET_BEFORE_JUMP = SECOND + SECOND // 10
+MAX_CHECKS = 600  # checks in a row after which `finish` fails because an execution is queued but does not start
 
 
 class Server:
@@ -85,7 +85,7 @@ class Server:
         env = Env(self._clock, (own := system_env()).ids, own.rng)
         driver = MemoryDriver(env)
         await driver.migrate()
-        settings = EngineSettings(session_timeout=AGES, master_keys=MASTER_KEY)
+        settings = EngineSettings(session_timeout=SESSION_TIMEOUT, master_keys=MASTER_KEY)
         self._node = ServerNode(env, Store(driver, env), settings)
         await self._node.start()
         await self._node.tenancy.keys.ensure_admin_key(KEY)
@@ -118,13 +118,13 @@ class Server:
             last = now
 
     async def _finish(self, execution_id: str, meanwhile: "Meanwhile | None") -> ExecutionInfo:
-        since, patience = self._clock.now(), UNTIMED  # `since`: nothing has run since this instant
+        since, patience = self._clock.now(), MAX_CHECKS  # `since`: nothing has run since this instant
         while not (execution := await self.client.executions.get(execution_id)).is_final:
             if not await self._is_idle():
                 await REAL.sleep(PULSE)
                 since = self._clock.now()
-            elif self._clock.now() < since + LOOKED:
-                self._clock.advance(self._step(since + LOOKED))
+            elif self._clock.now() < since + QUIET_BEFORE_JUMP:
+                self._clock.advance(self._step(since + QUIET_BEFORE_JUMP))
             else:
                 if meanwhile is None or not await meanwhile(execution):
                     patience = await self._jump(execution, patience)
@@ -158,7 +158,7 @@ class Server:
             told = await self.client.executions.explain(execution.id)
             raise Waits(f"{execution.job_name} waits: {told.summary}")
         self._clock.advance(max(0, due - self._clock.now()))
-        return UNTIMED
+        return MAX_CHECKS
 
     async def _due(self) -> Instant | None:
         """Return the next instant at which something in the store is due, or None."""

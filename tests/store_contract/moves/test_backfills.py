@@ -16,7 +16,7 @@ from horae.model.executions.parcel import extras_of
 from horae.model.triggers.decisions.rules import Misfire, Rules
 from horae.model.triggers.decisions.values import Interval, Once
 from horae.store.definitions import jobs
-from horae.store.expiry.expiry import Ages
+from horae.store.expiry.expiry import Cutoffs
 from horae.store.triggers import audit_fires, calendars, ledger, triggers
 from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, lead, success
 
@@ -422,7 +422,7 @@ async def test_completed_backfills_are_forgotten_with_their_runs_in_batches(worl
     world.clock.advance(MINUTE)
 
     async def forget():
-        return await world.store.write(lambda: backfills.sweep(Ages(world.now(), 0, world.now()), most=6))
+        return await world.store.write(lambda: backfills.sweep(Cutoffs(world.now(), 0, world.now()), most=6))
 
     assert [await forget(), await forget()] == [True, False]
     assert await world.rows("SELECT id FROM backfills") == [(kept.id,)]

@@ -13,7 +13,7 @@ from horae.model.executions.parcel import extras_of
 from horae.model.triggers.decisions.external import EventTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.events.values import NewEvent
-from horae.store.expiry.expiry import Ages
+from horae.store.expiry.expiry import Cutoffs
 from horae.store.triggers.targets import Target
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead, success
 
@@ -236,9 +236,9 @@ async def test_old_events_are_deleted_with_their_ledger(world: World):
     await take(world, event(id="new"))
     before = world.now() - 5 * SECOND
 
-    more = await world.store.write(lambda: event_sweep.sweep(Ages(before, before, world.now()), 1))
+    more = await world.store.write(lambda: event_sweep.sweep(Cutoffs(before, before, world.now()), 1))
     assert more
-    assert not await world.store.write(lambda: event_sweep.sweep(Ages(before, before, world.now()), 1))
+    assert not await world.store.write(lambda: event_sweep.sweep(Cutoffs(before, before, world.now()), 1))
 
     assert [row[0] for row in await world.rows("SELECT key FROM events")] == ["new"]
     assert len(await world.rows("SELECT event FROM event_fires")) == 1

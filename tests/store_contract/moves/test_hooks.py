@@ -7,7 +7,7 @@ from horae.features.events.store import event_sweep, hooks
 from horae.features.events.store.hooks import Hook, HookSecret
 from horae.model.triggers.decisions.external import EventTrigger
 from horae.model.triggers.decisions.rules import Rules
-from horae.store.expiry.expiry import Ages
+from horae.store.expiry.expiry import Cutoffs
 from horae.store.triggers import triggers
 from tests.store_contract.world import NAMESPACE, World, add_trigger
 
@@ -58,10 +58,10 @@ async def test_the_url_of_a_removed_trigger_ends(world: World):
     await world.store.change(lambda now: triggers.end(timer, now))
 
     await world.do("UPDATE jobs SET state = 'deleted', deleted_at = $1", world.now())
-    await world.store.write(lambda: event_sweep.sweep(Ages(0, 0, world.now())))
+    await world.store.write(lambda: event_sweep.sweep(Cutoffs(0, 0, world.now())))
     assert len(await world.rows("SELECT trigger FROM hooks")) == 1
     await world.do("UPDATE jobs SET state = 'active', deleted_at = NULL")
-    await world.store.write(lambda: event_sweep.sweep(Ages(0, 0, world.now())))
+    await world.store.write(lambda: event_sweep.sweep(Cutoffs(0, 0, world.now())))
     assert await world.rows("SELECT trigger FROM hooks") == []
 
 
@@ -100,5 +100,5 @@ async def test_an_old_url_works_for_a_while_and_is_deleted(world: World):
     world.clock.advance(10 * SECOND)
     assert await find(world) is None
     assert await world.store.read(lambda: hooks.of_trigger(hook.job, "github", world.now())) == []
-    await world.store.write(lambda: event_sweep.sweep(Ages(0, 0, world.now())))
+    await world.store.write(lambda: event_sweep.sweep(Cutoffs(0, 0, world.now())))
     assert await world.rows("SELECT trigger FROM hooks") == []

@@ -34,12 +34,12 @@ async def test_a_job_is_read_as_it_is_listed(world: World):
     await worker.claim(3)
     held = await worker.holds()
     await worker.exchange(progress=[progress(held[-1], held[-1].hi - 1, 5.0)])
-    running = (await doing(world, job)).running
+    running = (await doing(world, job)).newest_running
     assert running is not None
     assert running.percent == 5.0
 
     await worker.report(*(success(slice) for slice in held))
-    assert (await doing(world, job)).ended is not None
+    assert (await doing(world, job)).newest_ended is not None
 
     await world.parcel(job, 1)
     await worker.claim(1)
@@ -49,8 +49,8 @@ async def test_a_job_is_read_as_it_is_listed(world: World):
 
     await world.do("UPDATE waiting SET reason = 'sleep' WHERE reason = 'retry'")
     asleep = await doing(world, job)
-    assert asleep.running is not None
-    assert asleep.running.started_at is None
+    assert asleep.newest_running is not None
+    assert asleep.newest_running.started_at is None
 
 
 async def test_every_timer_of_a_job_is_listed(world: World):

@@ -120,5 +120,5 @@ async def test_quotas_are_stored(world: World):
     await world.submit(job, 3)
     worker = await world.worker()
     (granted,) = await worker.claim(1)
-    assert await world.store.read(lambda: quotas.usage_now(NAMESPACE)) == (2, 0, 1)
+    assert await world.store.read(lambda: quotas.count_live(NAMESPACE)) == (2, 0, 1)
     await worker.report(failed(granted))

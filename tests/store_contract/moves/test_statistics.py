@@ -9,7 +9,7 @@ from horae.model.executions.tally import DAY, HOUR, MINUTE, JobTally, NamespaceT
 from horae.store.executions.reads import live_reads
 from horae.store.executions.reads.live_reads import QueueLoad
 from horae.store.executions.state_changes import QueueWait, RetriedAttempts
-from horae.store.expiry.expiry import Ages
+from horae.store.expiry.expiry import Cutoffs
 from tests.store_contract.world import NAMESPACE, World, began, failed, progress, success
 
 
@@ -59,8 +59,8 @@ async def test_spans_are_deleted_after_their_retention_in_batches(world: World):
     await world.store.write(lambda: statistics.put_jobs(job, of_jobs))
     await world.store.write(lambda: statistics.put_namespaces(job, of_all))
 
-    assert await world.store.write(lambda: statistics.sweep(Ages(now, now, now), most=1))
-    assert not await world.store.write(lambda: statistics.sweep(Ages(now, now, now), most=1))
+    assert await world.store.write(lambda: statistics.sweep(Cutoffs(now, now, now), most=1))
+    assert not await world.store.write(lambda: statistics.sweep(Cutoffs(now, now, now), most=1))
 
     assert len(await world.rows("SELECT 1 FROM job_spans")) == 3
     assert len(await world.rows("SELECT 1 FROM namespace_spans")) == 1

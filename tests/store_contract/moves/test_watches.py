@@ -11,7 +11,7 @@ from horae.features.events.store.watches import FoundObject, LeaseLost, Poll
 from horae.model.triggers.decisions.external import WatchTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.events.values import NewEvent
-from horae.store.expiry.expiry import Ages
+from horae.store.expiry.expiry import Cutoffs
 from horae.store.triggers import triggers
 from tests.store_contract.outside_life import fits
 from tests.store_contract.world import TestJob, World, add_trigger, lead
@@ -228,7 +228,7 @@ async def test_the_watch_of_an_ended_trigger_is_deleted(world: World):
     await world.store.change(lambda now: triggers.end(timer, now))
     world.clock.advance(SECOND)
 
-    while await world.store.write(lambda: event_sweep.sweep(Ages(world.now(), world.now(), world.now()), 2)):
+    while await world.store.write(lambda: event_sweep.sweep(Cutoffs(world.now(), world.now(), world.now()), 2)):
         pass
 
     assert await world.rows("SELECT id FROM watches") == []

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from horae.cli.lazy import HoraeGroup
-from horae.cli.output import Age, Column
+from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api
 from horae.cli.request import lists, message, request
 from horae.cli.terminal import echo
@@ -16,14 +16,20 @@ COLUMNS: list[Column] = [
     ("JOB", "job"),
     ("KEY", "key"),
     ("STATE", lambda one: f"{one['state']}{' (by hand)' if one.get('forced') else ''}"),
-    ("SINCE", Age("since")),
-    ("UNTIL", Age("until")),
+    ("SINCE", TimeField("since")),
+    ("UNTIL", TimeField("until")),
     ("FAILED", lambda one: f"{one['failed']}/{one['attempts']}"),
     ("WAITING", "waiting"),
     ("BY", "by"),
     ("CAUSE", "cause"),
 ]
-CHANGES: list[Column] = [("CHANGED", Age("at")), ("KEY", "key"), ("STATE", "state"), ("BY", "by"), ("CAUSE", "cause")]
+CHANGES: list[Column] = [
+    ("CHANGED", TimeField("at")),
+    ("KEY", "key"),
+    ("STATE", "state"),
+    ("BY", "by"),
+    ("CAUSE", "cause"),
+]
 NAMES = {"ref": "job", "length": "--for"}
 
 

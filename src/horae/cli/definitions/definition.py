@@ -7,7 +7,7 @@ import click
 
 from horae.cli.executions import failing
 from horae.cli.fields import changes_of, option_of, unset_option, values_of, with_options
-from horae.cli.option_errors import flag_of, in_flags
+from horae.cli.option_errors import errors_as_options, flag_of
 from horae.cli.values import pairs, params, read_documents
 from horae.errors import BadInput
 from horae.model.definitions.job import JOB
@@ -99,7 +99,7 @@ definition_options = with_options(_OPTIONS)
 
 def errors_in_flags(options: dict[str, Any]) -> AbstractContextManager[None]:
     """Name options instead of fields in errors, unless the definition comes from a file."""
-    return nullcontext() if options["file"] else in_flags(_OPTIONS)
+    return nullcontext() if options["file"] else errors_as_options(_OPTIONS)
 
 
 def read_definition(name: str | None, options: dict[str, Any]) -> dict[str, Any]:

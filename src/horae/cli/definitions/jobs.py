@@ -9,7 +9,7 @@ from horae.cli.definitions.versions import COMMANDS, show_plan
 from horae.cli.executions.waiting import finish, show_hint, timeout_option
 from horae.cli.fields import option_of, values_of, with_options
 from horae.cli.lazy import ExtensibleGroup
-from horae.cli.output import Age, Column, as_yaml
+from horae.cli.output import Column, TimeField, as_yaml
 from horae.cli.prompts import confirm
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, message, request
@@ -69,7 +69,7 @@ COLUMNS: list[Column] = [
     ("NAME", "name"),
     ("STATUS", "status"),
     ("SCHEDULE", lambda job: job.get("scheduleText") or job.get("schedule")),
-    ("NEXT", Age("nextFireAt")),
+    ("NEXT", TimeField("nextFireAt")),
     ("LAST", lambda job: (job.get("lastExecution") or {}).get("status")),
     ("ID", "jobId"),
 ]

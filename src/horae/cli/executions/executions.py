@@ -7,7 +7,7 @@ import click
 
 from horae.cli.executions.waiting import OpenLines, finish, in_time, show_lines, timeout_option
 from horae.cli.lazy import ExtensibleGroup
-from horae.cli.output import Age, Column
+from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, page_options, remote
 from horae.cli.request import lists, request
 from horae.cli.terminal import echo
@@ -116,9 +116,9 @@ COLUMNS: list[Column] = [
     ("EXECUTION", "executionId"),
     ("JOB", lambda one: one.get("jobName") or one.get("jobId")),
     ("STATUS", "status"),
-    ("SCHEDULED", Age("scheduledAt")),
-    ("STARTED", Age("startedAt")),
-    ("ENDED", Age("completedAt")),
+    ("SCHEDULED", TimeField("scheduledAt")),
+    ("STARTED", TimeField("startedAt")),
+    ("ENDED", TimeField("completedAt")),
     ("ATTEMPT", "attempt"),
     ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
 ]
@@ -228,8 +228,8 @@ ATTEMPTS: list[Column] = [
     ("ATTEMPT", "attempt"),
     ("STATUS", "outcome"),
     ("WORKER", "workerId"),
-    ("STARTED", Age("startedAt")),
-    ("ENDED", Age("endedAt")),
+    ("STARTED", TimeField("startedAt")),
+    ("ENDED", TimeField("endedAt")),
     ("EXIT", "exitCode"),
     ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
 ]

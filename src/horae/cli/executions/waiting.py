@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from horae.cli.output import as_json
+from horae.cli.output import text_or_json
 from horae.cli.remote import Api
 from horae.cli.terminal import ERASE_LINE, Terminal, echo
 from horae.client.views import ExecutionInfo, LogLine
@@ -144,6 +144,6 @@ def _summarise(api: Api, final: ExecutionInfo) -> None:
     tries = f", attempt {final.attempt}" if final.attempt and final.attempt > 1 else ""
     api.out.say(f"Execution {final.id}: {final.status}{took}{tries}.")
     if final.result is not None:
-        api.out.say(f"Result: {as_json(final.result)}")
+        api.out.say(f"Result: {text_or_json(final.result)}")
     if final.error_message:
         echo(final.error_message, err=True)

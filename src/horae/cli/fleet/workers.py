@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from horae.cli.lazy import HoraeGroup
-from horae.cli.output import Age, Column
+from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, message, one, request
 from horae.cli.terminal import echo
@@ -35,7 +35,7 @@ COLUMNS: list[Column] = [
     ("QUEUES", "queues"),
     ("LABELS", "labels"),
     ("VERSION", "version"),
-    ("SEEN", Age("lastHeartbeat")),
+    ("SEEN", TimeField("lastHeartbeat")),
 ]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from horae.cli.lazy import HoraeGroup
-from horae.cli.output import Age, Column
+from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, request
 from horae.cli.terminal import echo
@@ -104,10 +104,10 @@ COLUMNS: list[Column] = [
     ("NAME", "name"),
     ("ROLE", "role"),
     ("FOR", _scope),
-    ("CREATED", Age("createdAt")),
-    ("USED", Age("lastUsedAt")),
-    ("EXPIRES", Age("expiresAt")),
-    ("REVOKED", Age("revokedAt")),
+    ("CREATED", TimeField("createdAt")),
+    ("USED", TimeField("lastUsedAt")),
+    ("EXPIRES", TimeField("expiresAt")),
+    ("REVOKED", TimeField("revokedAt")),
 ]
 request(
     keys, "keys.list", lists(COLUMNS, "There are no keys."),

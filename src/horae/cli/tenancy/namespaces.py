@@ -8,7 +8,7 @@ import click
 
 from horae.cli.fields import NONE, changes_of, option_of, unset_option, with_options
 from horae.cli.lazy import HoraeGroup
-from horae.cli.output import Age, Column
+from horae.cli.output import Column, TimeField
 from horae.cli.prompts import prompt
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, message, request
@@ -61,7 +61,7 @@ COLUMNS: list[Column] = [
     ("NAMESPACE", "name"),
     ("WEIGHT", "weight"),
     ("DESCRIPTION", "description"),
-    ("CREATED", Age("createdAt")),
+    ("CREATED", TimeField("createdAt")),
 ]
 request(namespaces, "namespaces.list", lists(COLUMNS, "There are no namespaces."), examples=("horae namespaces list",))
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from horae.cli.lazy import HoraeGroup
-from horae.cli.output import Age, Column
+from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, message, one, request
 
@@ -41,8 +41,8 @@ async def set_(api: Api, name: str, file: Path | None) -> None:
 COLUMNS: list[Column] = [
     ("NAME", "name"),
     ("VERSION", "version"),
-    ("CREATED", Age("createdAt")),
-    ("SET", Age("updatedAt")),
+    ("CREATED", TimeField("createdAt")),
+    ("SET", TimeField("updatedAt")),
 ]
 request(
     secrets, "secrets.list", lists(COLUMNS, "No secrets yet: horae secrets set NAME"), examples=("horae secrets list",)

@@ -7,7 +7,7 @@ import click
 
 from horae.cli.fields import option_of, unset_option, values_of, with_options
 from horae.cli.lazy import HoraeGroup
-from horae.cli.output import Age, Column
+from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, message, one, request
 from horae.cli.times import TIME
@@ -44,7 +44,7 @@ COLUMNS: list[Column] = [
     ("NAME", "name"),
     ("STATE", lambda one: "paused" if "paused" in (one["state"], one["jobState"]) else one["state"]),
     ("TRIGGER", "text"),
-    ("NEXT", Age("nextFireAt")),
+    ("NEXT", TimeField("nextFireAt")),
     ("FIRED", "fired"),
 ]
 JOB_ARGUMENT = {"ref": "job"}

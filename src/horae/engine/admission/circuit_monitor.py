@@ -17,7 +17,7 @@ from horae.engine.topics import Topics
 from horae.env import Env
 from horae.model.admission.circuit import CircuitState, CircuitStatus, ParcelAttempts, delay_note, is_due
 from horae.model.base.duration import DAY, HOUR
-from horae.model.base.event import Event
+from horae.model.base.event import ChangeEvent
 from horae.store.admission import circuit_gates, circuit_reads, circuits
 from horae.store.admission.circuits import CircuitRef
 from horae.store.contract import Store
@@ -121,7 +121,7 @@ class CircuitMonitor:
             self.changes[status.state] += 1
             tell = log.warning if status.state == "open" else log.info
             tell(f"circuit is {status.state}", job=name, key=status.key, cause=status.cause, by=status.by)
-            event = Event("circuit", status.job, status.state, namespace, self._env.now(), status.job)
+            event = ChangeEvent("circuit", status.job, status.state, namespace, self._env.now(), status.job)
             self._hints.send(Hint(events=[event]))
         self._check_at = 0.0
         self.alarm.ring()

@@ -173,7 +173,7 @@ class FairShares:
         share, policy, shares = self._lanes[view.lane].share, self._policies[view.queue], self._shares[view.queue]
         cost = EXECUTION if policy.charge == "executions" else view.expected * self._slots.get(view.lane, 1)
         return structs.replace(
-            view, share=share, virtual=shares.virtual(share), served=shares.served(share),
+            view, share=share, virtual=shares.virtual(share), last_grant=shares.last_grant(share),
             price=cost / policy.weight(share), owed=self._unfilled_reserve(view.queue, share, policy),
         )  # fmt: skip
 

@@ -17,7 +17,7 @@ from horae.engine.service import Alarm, Wait
 from horae.engine.topics import Topics
 from horae.env import Env, Instant
 from horae.model.admission.hold import Hold, longest_hold, next_change, until_text, why_held
-from horae.model.base.event import Event
+from horae.model.base.event import ChangeEvent
 from horae.store.admission import holds
 from horae.store.contract import Store
 
@@ -109,5 +109,5 @@ class HoldWatch:
         return None if found is None else self.explain(namespace, found.id, name)
 
 
-def _event(hold: Hold, state: str, now: Instant) -> Event:
-    return Event("hold", hold.id, state, hold.namespace, now)
+def _event(hold: Hold, state: str, now: Instant) -> ChangeEvent:
+    return ChangeEvent("hold", hold.id, state, hold.namespace, now)

@@ -61,7 +61,7 @@ class PreferenceCache:
     def note_waiting(self, queues: Collection[int]) -> None:
         """Record which queues have waiting executions."""
         for preferences in self._by_choice.values():
-            preferences.shares.set_busy([queue for queue in preferences.weights if queue in queues])
+            preferences.virtual_times.set_busy([queue for queue in preferences.weights if queue in queues])
 
     def __bool__(self) -> bool:
         return bool(self._by_choice)
@@ -69,4 +69,6 @@ class PreferenceCache:
 
 def charge(preferences: QueuePreferences, running: RunningSlice, expected: float) -> None:
     """Charge a claimed slice to its queue, in the preferences by which it was claimed."""
-    preferences.shares.charge(running.queue, (running.hi - running.lo) * preferences.price(running.queue, expected))
+    preferences.virtual_times.charge(
+        running.queue, (running.hi - running.lo) * preferences.price(running.queue, expected)
+    )

@@ -210,7 +210,7 @@ class Quotas:
                 f"The usage can be read for 1 to {MOST_DAYS} days at a time.", "Give from and to.", field="from"
             )
         used = await self._store.read(lambda: quotas.used_between(namespace, first, last))
-        queued, waiting, running = await self._store.read(lambda: quotas.usage_now(namespace))
+        queued, waiting, running = await self._store.read(lambda: quotas.count_live(namespace))
         quota = (await self._store.read(quotas.all_quotas)).get(namespace, Quota())
         today = used.get(day_of(self._env.now()), QuotaUsage())
         return UsageView(

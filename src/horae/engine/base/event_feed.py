@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from horae.engine.base.hints import Hint, Hints
-from horae.model.base.event import Event
+from horae.model.base.event import ChangeEvent
 
-Listener = Callable[[Event | None], object]  # is called with None when the server stops; must not block
+Listener = Callable[[ChangeEvent | None], object]  # is called with None when the server stops; must not block
 
 
 class EventFeed:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
-from horae.model.base.event import Event, limit_events
+from horae.model.base.event import ChangeEvent, limit_events
 from horae.store.contract import Store
 
 QUIET = 0.1  # seconds between two messages
@@ -31,7 +31,7 @@ class Hint(Struct, omit_defaults=True, rename="camel"):
     fire_at: Instant | None = None  # when the next trigger is due
     sessions: list[UUID] = []  # sessions with a request for their worker, or that have ended
     jobs: list[UUID] = []  # jobs that changed
-    events: list[Event] = []  # for clients that follow events
+    events: list[ChangeEvent] = []  # for clients that follow events
     accept_clock: bool = False  # an administrator accepted the store's present time
     holds: bool = False  # a hold began or ended
     queues: bool = False  # a queue was defined or changed

@@ -8,7 +8,7 @@ from horae.engine.definitions.permits import ACTOR, check_name, visible
 from horae.env import Instant, Micros
 from horae.errors import BadInput, Gone, NotFound
 from horae.model.base.ids import instant_of
-from horae.model.base.instant import LATEST, parse_instant
+from horae.model.base.instant import END_OF_RANGE, parse_instant
 from horae.model.fields.values import NAME
 from horae.model.workflows.decisions.naming import OWNED
 from horae.store.contract import Store
@@ -100,7 +100,7 @@ def no_such_execution(
 def time_bound(value: str | int | None, field: str) -> Instant | None:
     """Return a `since` or `until` as an instant. Texts are in RFC 3339."""
     if value is None or isinstance(value, int):
-        return None if value is None else max(0, min(value, LATEST))
+        return None if value is None else max(0, min(value, END_OF_RANGE))
     return parse_instant(value, field=field)
 
 

@@ -7,7 +7,7 @@ from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.outcomes import Outcomes
 from horae.env import Env
-from horae.model.base.event import Event
+from horae.model.base.event import ChangeEvent
 
 Act = Callable[[], object]
 Later = Callable[[Act], object]
@@ -30,7 +30,7 @@ class Announcer:
         """Announce a job that was created, changed, paused, deleted or restored."""
         self._later(self._directory.alarm.ring)
         self.timers_changed(job)
-        event = Event("job", job, state, namespace, self._env.now())
+        event = ChangeEvent("job", job, state, namespace, self._env.now())
         self._later(lambda: self._outcomes.publish_event(event))
 
     def timers_changed(self, job: UUID) -> None:

@@ -288,8 +288,9 @@ class LocalDirectory:
         estimates = self.estimates
         return LaneState(
             lane=lane, low=low, mean=estimates.size(lane, queue), jobs=estimates.jobs.get(lane, NO_JOBS),
-            cost=lane_needs.costs.get(lane, PLAIN), spread=lane_needs.spread.get(lane), limits=self._limits_of(lane),
-            queue=queue, amount=estimates.amount(lane), expected=estimates.time(lane, queue),
+            cost=lane_needs.costs.get(lane, PLAIN), spread_over=lane_needs.spread.get(lane),
+            limits=self._limits_of(lane), queue=queue, amount=estimates.amount(lane),
+            expected=estimates.time(lane, queue),
         )  # fmt: skip
 
     def states_of_new(self, lanes: Mapping[int, int]) -> list[LaneState]:

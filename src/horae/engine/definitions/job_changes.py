@@ -93,14 +93,14 @@ def edit(
     now: Instant,
     *,
     revive: bool = False,
-    done: Consequences | None = None,
+    consequences: Consequences | None = None,
     adopt: Adoption | None = None,
 ) -> Script[bool]:
     """Write the next version of a job; return False when the job changed since the draft was made.
 
     With `revive`, the draft is an earlier definition: triggers at a single instant that has passed do not fire again.
-    `done` receives the executions that started because the change completed their joins. Raises Conflict while a
-    rollout is on, unless the change ends the rollout by adopting one of its versions.
+    `consequences` receives the executions that started because the change completed their joins. Raises Conflict while
+    a rollout is on, unless the change ends the rollout by adopting one of its versions.
     """
     job = before.job
     name = locks.of_job_name(job.namespace, draft.spec.name)  # guard: edit-locks-name
@@ -129,7 +129,7 @@ def edit(
     yield from _retime(owner, draft.whens, defined_as_paused(job.spec), new_id, now, revive=revive)
     if adopt is not None:
         yield from dependents.lock_around({job.id})
-    yield from _depend(job, draft.spec, new_id, now, Consequences() if done is None else done)
+    yield from _depend(job, draft.spec, new_id, now, Consequences() if consequences is None else consequences)
     return True
 
 
@@ -155,7 +155,7 @@ def rollout_conflict(job: Job) -> Conflict:
     return Conflict(f'A rollout of job "{job.name}" is on: the definition cannot be changed until it ends.', remedy)
 
 
-def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
+def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant, consequences: Consequences) -> Script[None]:
     """Change a job's dependencies, then start executions that need not wait any longer.
 
     Call this after the job's timers were changed, because a fire takes the locks in the same order.
@@ -166,7 +166,7 @@ def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant, done: Consequence
             raise (yield from _cycle(cycle.path))
     elif not spec.dependencies or (spec.schedule, spec.triggers) == (job.spec.schedule, job.spec.triggers):
         return
-    yield from waits.reconsider(job.id, new_id, now, done, edited=True)  # guard: edit-reconsiders-waits
+    yield from waits.reconsider(job.id, new_id, now, consequences, edited=True)  # guard: edit-reconsiders-waits
 
 
 def _place(namespace: int, spec: Spec, now: Instant) -> Script[tuple[int, int]]:
@@ -281,7 +281,7 @@ def delete(
     new_id: NewId,
     now: Instant,
     ending: cancel_job.Ending | None,
-    done: Consequences | None = None,
+    consequences: Consequences | None = None,
     *,
     force: bool = False,
 ) -> Script[int | None]:
@@ -289,8 +289,8 @@ def delete(
 
     `ending` says which executions end: `pending` ones that have not begun, `running` ones, or `all`. It is recorded, so
     that later transactions end the remaining ones. Return the number of cancelled executions, or None when the job has
-    changed meanwhile. `done` receives the executions that started because these ended. Raises Conflict when workflows
-    run the job, unless `force` is true.
+    changed meanwhile. `consequences` receives the executions that started because these ended. Raises Conflict when
+    workflows run the job, unless `force` is true.
     """
     job = before.job
     yield from locks.take(locks.of_dependencies(job.namespace))  # guard: delete-together
@@ -308,7 +308,7 @@ def delete(
     if ending in ("pending", "all"):
         for shelf in cancel_job.OF_JOB:
             begin = cancel_job.START
-            first = cancel_job.cancel_pending(shelf, job.id, new_id, begin, FIRST_BATCH, DELETED, now, done)
+            first = cancel_job.cancel_pending(shelf, job.id, new_id, begin, FIRST_BATCH, DELETED, now, consequences)
             cancelled += (yield from first).items
     if ending == "pending" and not (yield from cancel_job.is_pending(job.id)):  # guard: delete-sees-pending
         yield from cancel_job.settle_deletion(job.id, ending)

@@ -69,10 +69,10 @@ class JobDeletions:
         """Cancel batch after batch, and publish each batch's consequences at once."""
         batch = CancelBatch(0, START)
         while batch.next is not None:
-            after, done = batch.next, Consequences()
-            batch = await self._store.change(lambda now: cancel(after, BATCH, DELETED, now, done))  # noqa: B023
+            after, consequences = batch.next, Consequences()
+            batch = await self._store.change(lambda now: cancel(after, BATCH, DELETED, now, consequences))  # noqa: B023
             self.outcomes.publish_cancelled(job, batch.items)
-            self._store.started(done)
+            self._store.started(consequences)
 
     async def _ask_running(self, job: UUID) -> None:
         for session in await self._store.read(lambda: cancel_job.sessions_of(job)):

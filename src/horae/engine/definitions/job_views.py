@@ -38,7 +38,7 @@ def status_of(state: str, activity: Activity) -> JobStatus:
     """Return the status of a job. The first condition that holds decides."""
     if state == "deleted":
         return "deleted"
-    if activity.running is not None:
+    if activity.newest_running is not None:
         return "running"
     if activity.pending:
         return "queued"
@@ -90,7 +90,7 @@ class RenderingCache:
 
 def show_job(job: Job | JobSnapshot, rendering: JobRendering, activity: Activity, names: Mapping[UUID, str]) -> JobView:
     """Return the view of a job with its activity; `names` are the names of the jobs it depends on or runs."""
-    running, fields = activity.running, rendering.fields
+    running, fields = activity.newest_running, rendering.fields
     if names and isinstance(rendering.spec.task, Workflow):
         known = {str(job_id): name for job_id, name in names.items()}
         fields = {**fields, "workflow": render_workflow(rendering.spec.task, known)}
@@ -166,7 +166,7 @@ def _in_order(spec: Spec, triggers: Mapping[str, Trigger]) -> list[str]:
 
 def _last(activity: Activity) -> LastExecution | None:
     """Return the newest execution that runs or has ended."""
-    running, ended = activity.running, activity.ended
+    running, ended = activity.newest_running, activity.newest_ended
     if running is not None and (ended is None or running.id > ended.id):
         return LastExecution(execution_id=running.id, status="running", started_at=shown_time(running.started_at))
     if ended is None:

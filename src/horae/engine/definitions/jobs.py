@@ -270,11 +270,13 @@ class Jobs(JobLists):
             return True
         if (draft.spec.schedule, draft.spec.triggers) != (job.spec.schedule, job.spec.triggers):
             await self._fire_due()
-        done = Consequences()
-        edit = partial(changes.edit, before, draft, self._env.new_id, revive=revive, done=done, adopt=adopt)
+        consequences = Consequences()
+        edit = partial(
+            changes.edit, before, draft, self._env.new_id, revive=revive, consequences=consequences, adopt=adopt
+        )
         if not await self._store.change(edit):
             return False
-        self._store.started(done)
+        self._store.started(consequences)
         self._announcer.job_changed(job.namespace, job.id, job.state)
         for owned_job in () if draft.owned_jobs is None else draft.owned_jobs.drafts:
             self._announcer.timers_changed(owned_job.id)
@@ -324,12 +326,12 @@ class Jobs(JobLists):
                     await self._store.write(lambda: cancel_job.add_ending(before.job.id, ending))  # noqa: B023
                 return before.job.id
             await self._fire_due()
-            done = Consequences()
+            consequences = Consequences()
             cancelled = await self._store.change(
-                lambda now: changes.delete(before, self._env.new_id, now, ending, done, force=force)  # noqa: B023
+                lambda now: changes.delete(before, self._env.new_id, now, ending, consequences, force=force)  # noqa: B023
             )
             if cancelled is not None:
-                self._store.started(done)
+                self._store.started(consequences)
                 self._deletions.outcomes.publish_cancelled(before.job.id, cancelled)
                 self._announcer.job_changed(namespace, before.job.id, "deleted")
                 return before.job.id

@@ -12,7 +12,7 @@ from horae.engine.executions.outcomes import Outcomes
 from horae.env import SECOND, Env, Micros
 from horae.errors import BadInput, Conflict
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
-from horae.model.base.event import Event
+from horae.model.base.event import ChangeEvent
 from horae.model.base.ids import first_id_at, index_of, instant_of, parcel_of
 from horae.model.base.view import Page, shown_time
 from horae.model.executions.execution import FAILED, QUEUED, RUNNING, STATES, SUCCESS, WAITING, Execution
@@ -95,7 +95,7 @@ class Executions:
         if verdict == "cancelled":
             self._outcomes.publish_cancelled(stored.job)
             self._outcomes.publish_event(
-                Event("execution", stored.id, "cancelled", namespace, self._env.now(), stored.job)
+                ChangeEvent("execution", stored.id, "cancelled", namespace, self._env.now(), stored.job)
             )
         view = await self.get(namespace, stored.id)
         if verdict not in ("cancelled", "asked") and view.status != "cancelled":

@@ -32,7 +32,7 @@ from horae.store.executions.reads.execution_reads import FoundExecution
 
 MOST_WORKERS = 2_000
 MOST_EXECUTIONS = 3  # executions that are explained with their job
-MOST_WORDS = 500  # characters of an error's message
+MAX_ERROR_CHARS = 500  # characters of an error's message
 FREE = "Nothing holds it: a worker takes it in a moment."
 
 
@@ -188,5 +188,5 @@ def _why(execution: Execution) -> str:
     """Return the error or the reason of an ended execution in one line."""
     if execution.error is None:
         return f": {execution.reason}" if execution.reason else ""
-    first = execution.error.message.partition("\n")[0][:MOST_WORDS].rstrip(".")
+    first = execution.error.message.partition("\n")[0][:MAX_ERROR_CHARS].rstrip(".")
     return f": {execution.error.type}: {first}" if first else f": {execution.error.type}"

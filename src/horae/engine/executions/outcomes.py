@@ -8,7 +8,7 @@ from horae.engine.base.event_feed import EventFeed
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.topics import CancelledCount, Topics
 from horae.env import Env
-from horae.model.base.event import Event, missed
+from horae.model.base.event import ChangeEvent, left_out_event
 from horae.model.base.ids import execution_id
 from horae.store.executions.leaving.effects import Effects
 from horae.store.triggers.dependencies.starts import Consequences
@@ -45,22 +45,22 @@ class Outcomes:
         """Wake the server of a session after a request to stop one of its executions."""
         self._hints.send(Hint(sessions=[session]))
 
-    def publish_event(self, event: Event) -> None:
+    def publish_event(self, event: ChangeEvent) -> None:
         """Publish one event."""
         self._hints.send(Hint(events=[event]))
 
     def _started(self, started: Consequences) -> None:
-        effects = Effects(ended=started.ended, stepped=started.stepped)
-        if started.ended:
+        effects = Effects(ended=started.ended_workflows, stepped=started.stepped)
+        if started.ended_workflows:
             self._topics.settled(effects)
         self._hints.send(Hint(lanes=started.lanes, wake_at=started.next, events=self._events_of(effects)))
 
-    def _events_of(self, effects: Effects) -> list[Event]:
+    def _events_of(self, effects: Effects) -> list[ChangeEvent]:
         """Return the events of a batch: many if this server has listeners, otherwise a few for the other servers."""
         now, most = self._env.now(), MOST_EVENTS if self._events.wanted else FEW_EVENTS
         events = [
             *(
-                Event(
+                ChangeEvent(
                     "execution",
                     execution_id(moved_slice.parcel, moved_slice.lo),
                     moved_slice.state,
@@ -73,15 +73,17 @@ class Outcomes:
                 for moved_slice in group[:most]
             ),
             *(
-                Event("log", execution_id(line.parcel, line.lo), "running", line.namespace, now, line.job)
+                ChangeEvent("log", execution_id(line.parcel, line.lo), "running", line.namespace, now, line.job)
                 for line in effects.logged[:most]
             ),
             *(
-                Event("step", step.execution, step.state, step.namespace, now, step.job, step=step.step)
+                ChangeEvent("step", step.execution, step.state, step.namespace, now, step.job, step=step.step)
                 for step in effects.stepped[:most]
             ),
         ]
         groups = (effects.ended, effects.moved, effects.started, effects.logged, effects.stepped)
         if any(len(group) > most for group in groups):
-            events += [missed(at, now) for at in {change.namespace for group in groups for change in group[most:]}]
+            events += [
+                left_out_event(at, now) for at in {change.namespace for group in groups for change in group[most:]}
+            ]
         return events

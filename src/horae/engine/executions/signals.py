@@ -55,10 +55,10 @@ class SignalSender:
         return SignalView(execution_id=execution, name=name, delivered=sent.verdict == "delivered")
 
     def _deliver(
-        self, execution: UUID, signal: Signal, done: Consequences, now: Instant
+        self, execution: UUID, signal: Signal, consequences: Consequences, now: Instant
     ) -> Script[signals.SignalResult]:
         """Deliver a signal to a step of a workflow, or to the execution itself."""
-        sent = yield from flow_by_hand.send(execution, signal, self._env.new_id, now, done)
+        sent = yield from flow_by_hand.send(execution, signal, self._env.new_id, now, consequences)
         if sent is not None:
             return sent
         return (yield from signals.send(parcel_of(execution), index_of(execution), signal, now))
@@ -68,10 +68,10 @@ class SignalSender:
         for tried in range(TRIES + PAUSES):
             if tried >= TRIES:
                 await self._env.clock.sleep(PAUSE)
-            done = Consequences()
-            sent = await self._store.change(partial(self._deliver, execution, signal, done))
-            self._store.started(done)
-            self._store.created(done.parcels)
+            consequences = Consequences()
+            sent = await self._store.change(partial(self._deliver, execution, signal, consequences))
+            self._store.started(consequences)
+            self._store.created(consequences.parcels)
             if sent.verdict not in ("moving", "unknown"):
                 return sent
         raise Busy("The execution changed its state whenever the signal was to be delivered.")

@@ -18,7 +18,7 @@ from horae.engine.settings import EngineSettings
 from horae.env import Env, Instant
 from horae.errors import Busy, Conflict, HoraeError, KeyReused, NotFound, OverQuota
 from horae.model.base.buckets import Buckets
-from horae.model.base.event import Event
+from horae.model.base.event import ChangeEvent
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
 from horae.model.executions.submission import (
@@ -277,11 +277,11 @@ def _amounts(submissions: Sequence[Submission]) -> dict[int, int]:
     return amounts
 
 
-def creation_event(parcel: Parcel, now: Instant, state: str | None = None) -> Event:
+def creation_event(parcel: Parcel, now: Instant, state: str | None = None) -> ChangeEvent:
     """Return the event of a new parcel."""
     envelope = parcel.envelope
     state = state or ("queued" if envelope.due_at <= now else "waiting")
-    return Event("execution", parcel.id, state, envelope.namespace, now, envelope.job, len(parcel))
+    return ChangeEvent("execution", parcel.id, state, envelope.namespace, now, envelope.job, len(parcel))
 
 
 def _bytes_of(new: NewItems) -> int:

@@ -21,18 +21,18 @@ from horae.store.contract import Store
 from horae.store.executions.deduplication import key_expiry
 from horae.store.executions.reads import housekeeping
 from horae.store.expiry import expiry
-from horae.store.expiry.expiry import Ages, Sweep
+from horae.store.expiry.expiry import Cutoffs, Sweep
 from horae.store.expiry.fire_expiry import LATE_BY
 from horae.store.tenancy import namespaces
 
 TERM = 30 * SECOND  # how long a duty is held without renewal
 INTERVAL = 10.0  # seconds between two rounds
-KEYS = 1000  # deduplication keys checked in one transaction
+BATCH = 1000  # deduplication keys, or rows of usage, in one transaction
 PAGES = 20  # a round ends after this many pages of parcels in a row from which nothing was deleted
 WALK = 600.0  # seconds between walks over all parcels
 KEEP_USAGE = 400  # days
 KEEP_SESSIONS = 86_400 * SECOND
-KEEP_MINUTES = 2 * 86_400 * SECOND  # statistics of jobs by minute; those by hour and day are kept for longer
+KEEP_MINUTE_STATISTICS = 2 * 86_400 * SECOND  # statistics by hour and by day are kept for longer
 log = structlog.get_logger("horae.engine")
 
 
@@ -61,7 +61,7 @@ class Sweeper:
         self._sweeps = tuple(sweeps)
         self._fires_low = 0
         self._keys_walked = key_expiry.START
-        self._walked = expiry.START
+        self._walked = expiry.FIRST_ID
         self._walk_at = 0.0
         self.alarm = Alarm()
 
@@ -80,18 +80,18 @@ class Sweeper:
         while await self._store.write(lambda: housekeeping.forget_expired(now, now - KEEP_SESSIONS)):
             await self._env.clock.sleep(0)
         await self._forget_keys(now)
-        while await self._store.write(lambda: quotas.forget_usage(day_of(now) - KEEP_USAGE, KEYS)):
+        while await self._store.write(lambda: quotas.forget_usage(day_of(now) - KEEP_USAGE, BATCH)):
             await self._env.clock.sleep(0)
         await self._forget_fires(now - self._settings.fire_retention)
         oldest = now - self._settings.retention
-        minutes = max(oldest, now - KEEP_MINUTES)
+        minutes = max(oldest, now - KEEP_MINUTE_STATISTICS)
         while await self._store.write(
             lambda: housekeeping.forget_records(now - self._settings.fire_retention, minutes)
         ):
             await self._env.clock.sleep(0)
-        ages = Ages(oldest, now - self._settings.fire_retention, now)
+        cutoffs = Cutoffs(oldest, now - self._settings.fire_retention, now)
         for sweep_feature in self._sweeps:
-            while await self._store.write(lambda: sweep_feature(ages)):  # noqa: B023
+            while await self._store.write(lambda: sweep_feature(cutoffs)):  # noqa: B023
                 await self._env.clock.sleep(0)
         return INTERVAL
 
@@ -112,7 +112,7 @@ class Sweeper:
         while in_vain < PAGES:
             page = expiry.walk(self._walked, now - min(retention.spans), retention, now)
             place, gone = await self._store.write_slowly(page)
-            self._walked = place or expiry.START
+            self._walked = place or expiry.FIRST_ID
             if place is None:
                 self._walk_at = self._env.clock.monotonic() + WALK
                 return
@@ -122,11 +122,12 @@ class Sweeper:
     async def _forget_keys(self, now: Instant) -> None:
         """Delete expired deduplication keys.
 
-        Then check the next KEYS other keys, and delete those that hold neither a live execution nor a usable result.
+        Then check the next BATCH of the other keys, and delete keys that hold neither a live execution nor a usable
+        result.
         """
-        while await self._store.write(lambda: key_expiry.expire(now, KEYS)):
+        while await self._store.write(lambda: key_expiry.expire(now, BATCH)):
             await self._env.clock.sleep(0)
-        self._keys_walked = await self._store.write(lambda: key_expiry.forget(self._keys_walked, KEYS, now))
+        self._keys_walked = await self._store.write(lambda: key_expiry.forget(self._keys_walked, BATCH, now))
 
     async def _forget_fires(self, before: Instant) -> None:
         """Delete the rows of fires before an instant from the ledger.

@@ -31,7 +31,9 @@ class Autoscale:
         self._env, self._store, self._directory = env, store, directory
         self._meters: dict[int, ArrivalMeter] = {}
 
-    async def advise(self, namespace: int, name: str, target_wait: Micros, slots: int | None = None) -> ScalingAdvice:
+    async def advise(
+        self, namespace: int, name: str, target_wait: Micros, slots_per_worker: int | None = None
+    ) -> ScalingAdvice:
         """Return the signals of a queue, and the number of workers that keeps waits within the target."""
         queue = await self._queue(namespace, name)
         now = self._env.now()
@@ -41,7 +43,7 @@ class Autoscale:
             session for session in await self._store.sessions(namespace, now, MOST_WORKERS) if _serves(session, name)
         ]
         signals = self._signals(queue, activity, sessions)
-        desired = desired_workers(signals, target_wait / SECOND, slots)
+        desired = desired_workers(signals, target_wait / SECOND, slots_per_worker)
         return ScalingAdvice(queue=name, signals=signals, target_wait=target_wait, desired=desired)
 
     async def _queue(self, namespace: int, name: str) -> int:

@@ -11,7 +11,7 @@ from horae.engine.executions.outcomes import Outcomes
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, Instant
-from horae.model.base.event import Event
+from horae.model.base.event import ChangeEvent
 from horae.store.contract import Store
 
 INTERVAL = 1.0  # seconds between two checks
@@ -84,7 +84,7 @@ class Rescuer:
         log.warning("worker lost", worker=session.worker if session is not None else "", session=str(session_id))
         namespace = session.namespace if session is not None else 0
         self._hints.send(
-            Hint(sessions=[session_id], events=[Event("worker", session_id, "lost", namespace, self._env.now())])
+            Hint(sessions=[session_id], events=[ChangeEvent("worker", session_id, "lost", namespace, self._env.now())])
         )
         return True
 

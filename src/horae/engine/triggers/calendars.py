@@ -12,7 +12,7 @@ from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, HoraeError, NotFound
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.duration import DAY
-from horae.model.base.instant import LATEST, format_instant, parse_instant
+from horae.model.base.instant import END_OF_RANGE, format_instant, parse_instant
 from horae.model.base.view import Page, shown_time
 from horae.model.fields.values import NAME, a_name, an_object
 from horae.model.triggers.calendars.compiled import FIRST, LAST, Calendar
@@ -106,7 +106,7 @@ class Calendars:
     ) -> Page[OpeningView]:
         """Return the openings of a calendar between two instants; by default in the coming year."""
         start = self._env.now() if after is None else parse_instant(after, field="from")
-        end = min(start + AHEAD, LATEST) if before is None else parse_instant(before, field="to")
+        end = min(start + AHEAD, END_OF_RANGE) if before is None else parse_instant(before, field="to")
         if end <= start:
             raise BadInput("`to` is not after `from`.", "Give a later `to`.", field="to")
         start = start if cursor is None else read_cursor(cursor, int)

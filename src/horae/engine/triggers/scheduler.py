@@ -18,7 +18,7 @@ from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.engine.topics import FiredParcels, Topics
 from horae.env import SECOND, Env, Instant
-from horae.model.base.event import Event
+from horae.model.base.event import ChangeEvent
 from horae.store.contract import Store
 from horae.store.triggers import streaks
 from horae.store.triggers.due import FIRST, Mark, Trouble
@@ -148,7 +148,7 @@ class Scheduler:
             namespace = await self._store.change(lambda now: streaks.pause_for(job, reason, now))  # noqa: B023
             if namespace is not None:
                 log.warning("job paused, because an expression takes too much work", job=str(job), error=reason)
-                event = Event("job", job, "auto-paused", namespace, self._env.now())
+                event = ChangeEvent("job", job, "auto-paused", namespace, self._env.now())
                 self._hints.send(Hint(jobs=[job], events=[event]))
 
     def _from(self) -> Mark:

@@ -9,7 +9,7 @@ from horae.engine.base.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
 from horae.engine.topics import Topics
 from horae.env import Env
-from horae.model.base.event import Event
+from horae.model.base.event import ChangeEvent
 from horae.store.contract import Store
 from horae.store.executions.leaving.effects import Effects
 from horae.store.triggers import streaks
@@ -62,5 +62,5 @@ class Streaks:
         namespace, pause = done
         self.paused += 1
         log.warning("triggers paused after failures", job=str(job), failures=pause.failures, triggers=pause.triggers)
-        event = Event("job", job, "auto-paused", namespace, self._env.now())
+        event = ChangeEvent("job", job, "auto-paused", namespace, self._env.now())
         self._hints.send(Hint(jobs=[job], events=[event]))

@@ -82,11 +82,11 @@ class StepsByHand:
         return await self._executions.get(principal.namespace, execution)
 
     async def _decide(self, execution: UUID, move: Move) -> None:
-        done = Consequences()
-        decision = await self._store.change(lambda now: move(now, done))
+        consequences = Consequences()
+        decision = await self._store.change(lambda now: move(now, consequences))
         _refuse(execution, decision)
-        self._store.started(done)
-        self._store.created(done.parcels)
+        self._store.started(consequences)
+        self._store.created(consequences.parcels)
 
 
 def _refuse(execution: UUID, decision: ManualResult) -> None:

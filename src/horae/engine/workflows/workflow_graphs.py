@@ -41,12 +41,12 @@ class WorkflowGraphs:
 
     async def _change(self, namespace: int, ref: str | UUID, *, pause: bool) -> ExecutionView:
         execution = (await self._executions.find(namespace, ref)).execution
-        done = Consequences()
+        consequences = Consequences()
         move = flow_pause.pause if pause else flow_pause.resume
-        if not await self._store.change(lambda now: move(execution.id, self._env.new_id, now, done)):
+        if not await self._store.change(lambda now: move(execution.id, self._env.new_id, now, consequences)):
             raise _no_workflow(execution.id, execution.state in FINAL)
-        self._store.started(done)
-        self._store.created(done.parcels)
+        self._store.started(consequences)
+        self._store.created(consequences.parcels)
         return await self._executions.get(namespace, execution.id)
 
 

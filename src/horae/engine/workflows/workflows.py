@@ -226,11 +226,11 @@ class WorkflowAdvancer:
                     return False
         except Busy:
             return False
-        done = Consequences()
+        consequences = Consequences()
         await self._store.change(
-            lambda now: flow_cancel.finish_stops(execution, to_stop.stops, self._env.new_id, now, done)
+            lambda now: flow_cancel.finish_stops(execution, to_stop.stops, self._env.new_id, now, consequences)
         )
-        self._tell(done)
+        self._tell(consequences)
         return True
 
     async def _cancel(self, child: UUID, job: UUID | None, reason: str) -> None:
@@ -243,11 +243,11 @@ class WorkflowAdvancer:
     async def _cancel_parcels(self, to_stop: ToStop, parcels: list[UUID]) -> bool:
         """Cancel the children of a fan-out step: waiting ones by their parcels, running ones by their sessions."""
         for shelf in flow_cancel.PENDING:
-            done = Consequences()
+            consequences = Consequences()
             move = partial(flow_cancel.cancel_pending, shelf, parcels, to_stop.reason, self._env.new_id)
-            for job, count in (await self._store.change(lambda now: move(now, done))).items():  # noqa: B023
+            for job, count in (await self._store.change(lambda now: move(now, consequences))).items():  # noqa: B023
                 self._outcomes.publish_cancelled(job, count)
-            self._tell(done)
+            self._tell(consequences)
         for child in await self._store.read(lambda: flow_cancel.flows_in(parcels)):
             await self._cancel(child, None, to_stop.reason)
         for session in await self._store.read(lambda: flow_cancel.sessions_of(parcels)):

@@ -6,7 +6,7 @@ import click
 
 from horae.cli.fields import given_by, options_of
 from horae.cli.lazy import HoraeGroup
-from horae.cli.output import Age, Column
+from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, message, one, request
 from horae.cli.values import read_one
@@ -174,7 +174,7 @@ COLUMNS: list[Column] = [
     ("SEVERITY", "severity"),
     ("RULE", "rule"),
     ("SUBJECT", "subject"),
-    ("SINCE", Age("since")),
+    ("SINCE", TimeField("since")),
     ("TOLD", _delivery_counts),
     ("MESSAGE", "message"),
 ]

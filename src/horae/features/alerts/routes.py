@@ -160,7 +160,7 @@ def _channel(view: ChannelView, status: int = 200) -> Response:
 
 @post(
     f"{API}/alert-channels", "alert-channels.create", ChannelView,
-    access=EDIT, scope=closed, audit=ACTION, status=201, takes=NewAlertChannel, repeats="by itself",
+    access=EDIT, scope=closed, audit=ACTION, status=201, takes=NewAlertChannel, idempotency="none",
     refuses=(Conflict, MasterKeyMissing),
 )  # fmt: skip
 async def create_channel(call: ApiCall, body: dict[str, Any]) -> Response:

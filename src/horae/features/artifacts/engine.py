@@ -24,7 +24,7 @@ from horae.store.executions.durable.steps import is_held
 from horae.store.executions.reads import housekeeping
 
 log = structlog.get_logger("horae.artifacts")
-MOST_PLAIN = 100  # an artifact's location ends with at most this many characters of its name
+MAX_NAME_IN_LOCATION = 100  # an artifact's location ends with at most this many characters of its name
 _ODD = re.compile(r"[^A-Za-z0-9._-]|^\.")
 ROUND_EVERY = 60.0  # seconds between two rounds over all artifacts
 PACE = 1.0  # seconds between two batches of a round
@@ -124,7 +124,7 @@ class Artifacts:
         It ends with the artifact's name, in which characters that not every storage allows are replaced.
         """
         execution = execution_id(upload.parcel, upload.item)
-        plain = _ODD.sub("_", upload.name.rpartition("/")[2])[-MOST_PLAIN:]
+        plain = _ODD.sub("_", upload.name.rpartition("/")[2])[-MAX_NAME_IN_LOCATION:]
         return f"{namespace}/{execution}/{self._env.new_id()}/{plain}"
 
 

@@ -9,7 +9,7 @@ from horae.engine.triggers.fire_audit import FiresAudit
 from horae.errors import BadInput, NotFound
 from horae.features.audit_log.model import AuditRow, AuditVerdict, RowFilter
 from horae.features.audit_log.part import AuditLogPart
-from horae.model.base.instant import EARLIEST, LATEST, parse_instant
+from horae.model.base.instant import EARLIEST, END_OF_RANGE, parse_instant
 from horae.model.base.view import Page
 from horae.server.access import ADMIN, INSTALLATION, OVERSEE, VIEW
 from horae.server.call import ApiCall
@@ -67,7 +67,7 @@ async def read_log(call: ApiCall, query: AuditLogQuery) -> Response:
     asked = RowFilter(
         before=_place(query.cursor), limit=query.limit + 1, namespace=call.namespace,
         since=EARLIEST if query.since is None else parse_instant(query.since, field="from"),
-        until=LATEST if query.until is None else parse_instant(query.until, field="to"),
+        until=END_OF_RANGE if query.until is None else parse_instant(query.until, field="to"),
         actor=query.actor or "", target=query.target or "", action=query.action or "",
     )  # fmt: skip
     rows = await call.node.part(AuditLogPart).audit_log.rows(asked)

@@ -8,7 +8,7 @@ import click
 from horae.cli.executions.waiting import in_time
 from horae.cli.fields import given_by, options_of
 from horae.cli.lazy import HoraeGroup
-from horae.cli.output import Age, Column
+from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, message, request
 from horae.cli.values import params as read_params
@@ -107,7 +107,7 @@ COLUMNS: list[Column] = [
     ("FAILED", "failed"),
     ("FROM", "from"),
     ("TO", "to"),
-    ("CREATED", Age("createdAt")),
+    ("CREATED", TimeField("createdAt")),
 ]
 RUNS: list[Column] = [
     ("FIRE", "fireAt"),

@@ -7,7 +7,7 @@ import click
 
 from horae.cli.fields import options_of
 from horae.cli.lazy import HoraeGroup
-from horae.cli.output import Age, Column
+from horae.cli.output import Column, TimeField
 from horae.cli.prompts import confirm
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, one, request
@@ -25,7 +25,7 @@ REPLAY_COLUMNS: list[Column] = [
     ("RETRIED", "retried"),
     ("OF", "total"),
     ("SKIPPED", "skipped"),
-    ("CREATED", Age("createdAt")),
+    ("CREATED", TimeField("createdAt")),
 ]
 ONE = {"replay_id": "replay"}
 
@@ -49,7 +49,7 @@ def dlq() -> None:
 COLUMNS: list[Column] = [
     ("EXECUTION", lambda one: one["execution"]["executionId"]),
     ("JOB", lambda one: one["execution"].get("jobName")),
-    ("FAILED", Age("execution.completedAt")),
+    ("FAILED", TimeField("execution.completedAt")),
     ("ATTEMPTS", lambda one: one["execution"].get("attempt")),
     ("STATE", "state"),
     ("STEPS", lambda one: ", ".join(step["step"] for step in one.get("steps", ()))),
@@ -59,8 +59,8 @@ GROUPS: list[Column] = [
     ("COUNT", "count"),
     ("JOB", "jobName"),
     ("ERROR TYPE", "errorType"),
-    ("FIRST", Age("oldestAt")),
-    ("LAST", Age("newestAt")),
+    ("FIRST", TimeField("oldestAt")),
+    ("LAST", TimeField("newestAt")),
     ("EXECUTION", "newestId"),
     ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
 ]

@@ -39,7 +39,7 @@ class ErasureBody(RequestBody, frozen=True, kw_only=True):
 
 @post(
     f"{API}/erasures", "erasures.create", ErasureView,
-    access=ADMIN, scope=closed, audit=ACTION, repeats="by itself", refuses=(NotFound,),
+    access=ADMIN, scope=closed, audit=ACTION, idempotency="none", refuses=(NotFound,),
 )  # fmt: skip
 async def erase(call: ApiCall, body: ErasureBody) -> Response:
     """Erase params, results, errors, logs, files, tags and keys of executions that have ended, newest first.
@@ -84,7 +84,7 @@ class NamespaceErasure(RequestBody, frozen=True, kw_only=True):
 
 @post(
     f"{API}/namespaces/{{name}}/erasure", "namespaces.erase", NamespaceErasureView,
-    access=ADMIN, scope=closed, audit=CHANGES, repeats="by itself", refuses=(NotFound, Conflict, Forbidden),
+    access=ADMIN, scope=closed, audit=CHANGES, idempotency="none", refuses=(NotFound, Conflict, Forbidden),
 )  # fmt: skip
 async def erase_namespace(call: ApiCall, body: NamespaceErasure) -> Response:
     """Erase a part of a namespace's data, for some seconds; repeat the request with the same `before` until `done`.

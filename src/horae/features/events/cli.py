@@ -8,7 +8,7 @@ import click
 
 from horae.cli.fields import given_by, options_of
 from horae.cli.lazy import HoraeGroup
-from horae.cli.output import Age, Column
+from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, request
 from horae.cli.terminal import echo
@@ -74,7 +74,7 @@ COLUMNS: list[Column] = [
     ("EVENT", "eventId"),
     ("NAME", "name"),
     ("SOURCE", "source"),
-    ("RECEIVED", Age("receivedAt")),
+    ("RECEIVED", TimeField("receivedAt")),
     ("FIRED", lambda one: ", ".join(f"{fired['job']} ({fired['trigger']})" for fired in one["fired"])),
     ("SKIPPED", lambda one: "; ".join(f"{s['job']} ({s['trigger']}): {s['cause']}" for s in one["skipped"])),
     ("NOTE", "note"),

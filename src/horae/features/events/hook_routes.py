@@ -65,7 +65,7 @@ async def end(call: ApiCall) -> Response:
 
 @post(
     f"{API}/hooks/{{token}}", "hooks.receive", {202: WebhookReceipt, 200: WebhookReceipt},
-    access=PUBLIC, scope=closed, audit=UNRECORDED, repeats="by itself", headers=_SIGNED, limit=2 * MOST_PAYLOAD,
+    access=PUBLIC, scope=closed, audit=UNRECORDED, idempotency="none", headers=_SIGNED, limit=2 * MOST_PAYLOAD,
     refuses=(NotFound, BadSignature, BadInput, TooLarge),
 )  # fmt: skip
 async def receive(call: ApiCall) -> Response:

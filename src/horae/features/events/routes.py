@@ -42,7 +42,7 @@ class ManyEvents(RequestBody, frozen=True, kw_only=True):
 @post(
     f"{API}/events", "events.send", {202: (EventView, EventsReceipt), 200: (EventView, EventsReceipt, EventPlan)},
     access=OPERATE, scope=closed, audit=UNRECORDED, takes=(EventBody, ManyEvents), limit=LARGE_LIMIT,
-    repeats="by itself", refuses=(Conflict,),
+    idempotency="none", refuses=(Conflict,),
 )  # fmt: skip
 async def send(call: ApiCall, body: dict[str, Any], query: DryRun) -> Response:
     """Send an event, or several, to all triggers that listen to its name.

@@ -21,10 +21,10 @@ from horae.engine.topics import Topics
 from horae.env import Env, Instant
 from horae.errors import BadInput, Busy, Conflict, NotFound, StoreUnavailable
 from horae.features.rollouts.model.read import RolloutRequest, plan_of, read_request
-from horae.features.rollouts.model.values import judge, others
+from horae.features.rollouts.model.values import candidate_versions, judge
 from horae.features.rollouts.model.view import RolloutView, show_rollout
 from horae.features.rollouts.store import rollouts
-from horae.model.base.event import Event
+from horae.model.base.event import ChangeEvent
 from horae.model.definitions.job import Job
 from horae.model.definitions.rollout import Rollout, RolloutAttempts
 from horae.model.fields.values import a_text
@@ -189,7 +189,7 @@ class Rollouts:
         tell(f"rollout is {rollout.state}", job=job.name, cause=rollout.cause, by=rollout.by)
 
     def _send_hint(self, job: Job, state: str) -> None:
-        self._hints.send(Hint(events=[Event("rollout", job.id, state, job.namespace, self._env.now(), job.id)]))
+        self._hints.send(Hint(events=[ChangeEvent("rollout", job.id, state, job.namespace, self._env.now(), job.id)]))
 
 
 def _refuse_workflow(job: Job) -> None:
@@ -204,7 +204,7 @@ def _refuse_workflow(job: Job) -> None:
 
 def _version_to_promote(job: Job, rollout: Rollout, version: int | None) -> int:
     """Return the version that becomes the current one."""
-    tried = others(rollout.plan, job.version)
+    tried = candidate_versions(rollout.plan, job.version)
     names = ", ".join(map(str, tried))
     if version is None:
         if len(tried) != 1:

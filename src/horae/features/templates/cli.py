@@ -4,7 +4,7 @@ import click
 
 from horae.cli.definitions.versions import diff_lines
 from horae.cli.lazy import HoraeGroup
-from horae.cli.output import Age, Column
+from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, message, request
 from horae.cli.terminal import echo, style
@@ -58,11 +58,11 @@ def _print_changes(api: Api, done: TemplateInfo, *, dry_run: bool) -> None:
 
 VERSIONS: list[Column] = [
     ("VERSION", "version"),
-    ("CREATED", Age("updatedAt")),
+    ("CREATED", TimeField("updatedAt")),
     ("PARAMETERS", lambda one: ", ".join(one["parameters"])),
     ("DESCRIPTION", "description"),
 ]
-COLUMNS: list[Column] = [("NAME", "name"), VERSIONS[0], *VERSIONS[2:], ("UPDATED", Age("updatedAt"))]
+COLUMNS: list[Column] = [("NAME", "name"), VERSIONS[0], *VERSIONS[2:], ("UPDATED", TimeField("updatedAt"))]
 
 
 def _show(api: Api, template: TemplateInfo, given: Given) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from horae.cli.lazy import HoraeGroup
-from horae.cli.output import Age, Column
+from horae.cli.output import Column, TimeField
 from horae.cli.prompts import prompt
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, message, one, request
@@ -60,7 +60,7 @@ COLUMNS: list[Column] = [
     ("ACTIVE", "active"),
     ("SIGNS IN", lambda one: "password" if one["password"] else "identity provider"),
     ("MAY", lambda one: ", ".join(f"{m['namespace']}: {m['role']}" for m in one["members"])),
-    ("SIGNED IN", Age("signedInAt")),
+    ("SIGNED IN", TimeField("signedInAt")),
 ]
 request(
     users, "users.list", lists(COLUMNS, "There are no users. Create one with: horae users create NAME --role ROLE"),

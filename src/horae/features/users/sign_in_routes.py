@@ -67,7 +67,7 @@ async def sign_in_methods(call: ApiCall) -> Response:
 
 @post(
     f"{API}/sign-in/password", "me.sign-in-with-password", CallerView,
-    access=PUBLIC, scope=closed, audit=UNRECORDED, repeats="by itself", limit=SMALL_LIMIT,
+    access=PUBLIC, scope=closed, audit=UNRECORDED, idempotency="none", limit=SMALL_LIMIT,
     refuses=(Unauthorized, Forbidden, TooOften),
 )  # fmt: skip
 async def with_password(call: ApiCall, body: PasswordBody) -> Response:
@@ -86,7 +86,7 @@ async def with_password(call: ApiCall, body: PasswordBody) -> Response:
 
 @post(
     f"{API}/me/password", "me.password",
-    access=ANY_CREDENTIAL, scope=closed, audit=ACTION, status=204, repeats="by itself", refuses=(Forbidden, TooOften),
+    access=ANY_CREDENTIAL, scope=closed, audit=ACTION, status=204, idempotency="none", refuses=(Forbidden, TooOften),
 )  # fmt: skip
 async def change_password(call: ApiCall, body: NewPasswordBody) -> Response:
     """Change the caller's own password; the caller's other browsers are signed out."""

@@ -19,7 +19,7 @@ from horae.model.admission.policy import quantum
 from horae.model.admission.virtual_times import VirtualTimes
 
 NO_RANK = -(1 << 62)
-UNKNOWN = 1 << 20  # assumed number of executions in a lane that was not counted
+ASSUMED_AMOUNT = 1 << 20  # assumed number of executions in a lane that was not counted
 
 
 class WorkerGroup(Struct, frozen=True):
@@ -41,13 +41,13 @@ class LaneState(Struct, frozen=True, kw_only=True):
     mean: float = 1.0  # mean number of executions in a slice
     jobs: frozenset[UUID] | None = None
     cost: Cost = PLAIN  # of each execution
-    spread: WorkerGroup | None = None  # workers over which its executions are spread; None: not spread
+    spread_over: WorkerGroup | None = None  # workers over which its executions are spread; None: not spread
     limits: tuple[str, ...] = ()  # names of the limits of its queue and its namespace
     queue: int = 0
     share: str | None = None  # the key of its share of a fair queue; None: the queue is not fair
-    amount: int = UNKNOWN  # number of its executions
+    amount: int = ASSUMED_AMOUNT  # number of its executions
     virtual: float = 0.0  # virtual time of its share
-    served: int = 0  # number of the last grant to its share; a later grant has a larger number
+    last_grant: int = 0  # number of the last grant to its share; a later grant has a larger number
     price: float = 0.0  # virtual time that one execution adds
     expected: float = 50_000.0  # expected duration of an execution, in microseconds
     owed: int = 0  # slots reserved for its share and not in use
@@ -61,7 +61,7 @@ class QueuePreferences:
 
     def __init__(self, weights: Mapping[int, float], *, strict: bool = False) -> None:
         self.strict = strict
-        self.shares: VirtualTimes[int] = VirtualTimes()
+        self.virtual_times: VirtualTimes[int] = VirtualTimes()
         self.set_queues(weights)
 
     def set_queues(self, weights: Mapping[int, float]) -> None:
@@ -72,9 +72,9 @@ class QueuePreferences:
     def place(self, queue: int) -> int:
         return self._places.get(queue, len(self._places))
 
-    def price(self, queue: int, cost: float) -> float:
+    def price(self, queue: int, expected: float) -> float:
         """Return the virtual time that an execution of this cost adds to a queue."""
-        return cost / self.weights.get(queue, 1.0)
+        return expected / self.weights.get(queue, 1.0)
 
 
 class LaneClaim(Struct):
@@ -90,11 +90,11 @@ class _Share:
     def __init__(self, lanes: list[LaneState]) -> None:
         first = lanes[0]
         self.lanes, self.at, self.left = lanes, 0, first.amount
-        self.virtual, self.served, self.owed = first.virtual, first.served, first.owed
+        self.virtual, self.last_grant, self.owed = first.virtual, first.last_grant, first.owed
 
     @property
     def key(self) -> tuple[bool, float, int, int]:
-        return self.owed <= 0, self.virtual, self.served, self.lanes[self.at].low
+        return self.owed <= 0, self.virtual, self.last_grant, self.lanes[self.at].low
 
     @property
     def quantum(self) -> int:
@@ -175,7 +175,9 @@ def plan_claims(states: Sequence[LaneState], room: int, preferences: QueuePrefer
     for state in states:
         queues.setdefault(state.queue if preferences is not None else 0, []).append(state)
     lines = {queue: line for queue, own in queues.items() if (line := _Queue(own)).has_more}
-    virtual_times = {queue: preferences.shares.virtual(queue) if preferences is not None else 0.0 for queue in lines}
+    virtual_times = {
+        queue: preferences.virtual_times.virtual(queue) if preferences is not None else 0.0 for queue in lines
+    }
     front = sorted((state for state in states if is_in_front(state.low) and state.low != NO_RANK), key=_low)[:room]
     # Other executions were preempted for the items at the front, so these items go first.
     turns: dict[int, LaneClaim] = {state.lane: LaneClaim(state, 1) for state in front}
@@ -201,5 +203,6 @@ def _next(lines: Mapping[int, _Queue], virtual_times: Mapping[int, float], prefe
     if preferences.strict:  # gate: other-queues
         return min(lines, key=preferences.place)
     return min(
-        lines, key=lambda queue: (virtual_times[queue], preferences.shares.served(queue), preferences.place(queue))
+        lines,
+        key=lambda queue: (virtual_times[queue], preferences.virtual_times.last_grant(queue), preferences.place(queue)),
     )

@@ -40,12 +40,12 @@ class KeyState(Struct):
 class GateResult(Struct):
     """The slices that were admitted, and the slices that wait.
 
-    `held` has a pair (key of a limit, parcel) for each limit in which admitted items of the parcel now take room.
+    `occupied` has a pair (key of a limit, parcel) for each limit in which admitted items of the parcel now take room.
     """
 
     queued: list[QueuedSlice] = []
     waiting: list[WaitingSlice] = []
-    held: set[tuple[str, UUID]] = set()
+    occupied: set[tuple[str, UUID]] = set()
 
 
 def pass_gate(
@@ -64,7 +64,7 @@ def pass_gate(
         if room:
             passed.queued.append(queued_of(part(arriving, arriving.lo, arriving.lo + room), entry, now))
             _take(entry, room, states)
-            passed.held |= {(key, arriving.parcel) for key in entry.keys.limits}
+            passed.occupied |= {(key, arriving.parcel) for key in entry.keys.limits}
         if arriving.lo + room < arriving.hi:
             key = blocked or _blocked(entry, states, False, after=room) or entry.keys.guarded[0]
             passed.waiting.append(blocked_slice(part(arriving, arriving.lo + room, arriving.hi), key, entry.rank))

@@ -19,7 +19,7 @@ PREEMPTIBLE = 32  # its job may be preempted by more urgent work
 CIRCUIT = 64  # a circuit is checked before it starts, and counts its end
 CHILD = 128  # it runs a step of a workflow: its end continues the workflow
 CHOSEN = 256  # a rollout chose its version, and counts its result
-AGAIN = 512  # it replays a dead letter, which is reopened if this execution is cancelled
+REPLAYS = 512  # it replays a dead letter, which is reopened if this execution is cancelled
 
 
 class EnvelopeKeys(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -48,7 +48,7 @@ class EnvelopeKeys(Struct, frozen=True, kw_only=True, omit_defaults=True):
         keyed = KEYED if self.limits or self.sequence is not None else 0
         rated = RATED if self.rated else 0
         affine = 0 if self.affinity is None else AFFINE
-        child = (CHILD if self.child else 0) | (CHOSEN if self.rollout else 0) | (AGAIN if self.again else 0)
+        child = (CHILD if self.child else 0) | (CHOSEN if self.rollout else 0) | (REPLAYS if self.again else 0)
         return self.standing | keyed | rated | affine | child | (0 if self.circuit is None else CIRCUIT)
 
 

@@ -54,7 +54,7 @@ class VirtualTimes(Generic[K]):
         """Return the virtual time of a share."""
         return self._had.get(share, self._clock)
 
-    def served(self, share: K) -> int:
+    def last_grant(self, share: K) -> int:
         """Return a number that is lower the longer ago the share was served."""
         return self._served.get(share, 0)
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from horae.env import Instant
 
 
-class Event(Struct, frozen=True, rename="camel", omit_defaults=True):
+class ChangeEvent(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A change of an execution, of a workflow's step, of a job, of a worker, or of an execution's log."""
 
     kind: str
@@ -21,21 +21,21 @@ class Event(Struct, frozen=True, rename="camel", omit_defaults=True):
     step: str = ""  # name of the changed step, if the execution is a workflow
 
 
-MISSED = "missed"  # the kind of an event that replaces events that were left out
+LEFT_OUT = "missed"  # the kind of an event that replaces events that were left out
 NOTHING = UUID(int=0)  # the `id` of an event that is not about one object
 
 
-def missed(namespace: int, at: Instant) -> Event:
+def left_out_event(namespace: int, at: Instant) -> ChangeEvent:
     """Return an event that says that earlier events of a namespace were left out."""
-    return Event(MISSED, NOTHING, "", namespace, at)
+    return ChangeEvent(LEFT_OUT, NOTHING, "", namespace, at)
 
 
-def limit_events(events: Sequence[Event], most: int) -> list[Event]:
+def limit_events(events: Sequence[ChangeEvent], most: int) -> list[ChangeEvent]:
     """Keep the last `most` events; one `missed` event for each namespace replaces the others."""
     if len(events) <= most:
         return list(events)
     left_out = {event.namespace: event.at for event in events[: len(events) - most]}
     return [
-        *(missed(namespace, at) for namespace, at in left_out.items()),
-        *(event for event in events[len(events) - most :] if event.kind != MISSED or event.namespace not in left_out),
+        *(left_out_event(namespace, at) for namespace, at in left_out.items()),
+        *(event for event in events[len(events) - most :] if event.kind != LEFT_OUT or event.namespace not in left_out),
     ]

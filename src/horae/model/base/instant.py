@@ -8,7 +8,7 @@ from horae.env import SECOND, Instant
 from horae.errors import BadInput
 
 EARLIEST: Instant = 0  # 1970-01-01T00:00:00Z
-LATEST: Instant = 7_289_654_400 * SECOND  # 2201-01-01T00:00:00Z, excluded
+END_OF_RANGE: Instant = 7_289_654_400 * SECOND  # 2201-01-01T00:00:00Z, the first instant that is not valid
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO = timedelta(microseconds=1)
@@ -34,7 +34,7 @@ def parse_instant(text: str, *, field: str = "at") -> Instant:
         raise BadInput(f"{_shown(text)} is finer than a microsecond.", "Give at most six decimals.", field=field)
     offset = 0 if zulu else _offset(text, sign, int(hours), int(minutes), field)
     instant = _civil(text, date, clock, field) - offset * SECOND + int((fraction or "0").ljust(6, "0")[:6])
-    if not EARLIEST <= instant < LATEST:
+    if not EARLIEST <= instant < END_OF_RANGE:
         raise BadInput(f"{_shown(text)} is outside the years 1970 to 2200.", _EXAMPLE, field=field)
     return instant
 

@@ -12,14 +12,14 @@ _NAME = r"[A-Za-z_]\w*"
 # Comments and strings, recognized as in the evaluator; names in them are not paths. The evaluator has compiled every
 # expression that is searched here, so every quote is closed. No search for a closing quote fails, and the whole search
 # takes linear time.
-PASSED = (
+SKIPPED_TEXT = (
     r"""//[^\n]*|\"\"\"(?:\\(?s:.)|[^\\])*?\"\"\"|'''(?:\\(?s:.)|[^\\])*?'''"""
     r"""|"(?:\\(?s:.)|[^"\\\n])*"|'(?:\\(?s:.)|[^'\\\n])*'"""
 )
 _KEY = r'\[\s*(?:"[^"\\]*"|\'[^\'\\]*\')\s*\]'
 _PATH = rf"{_NAME}(?:\s*\.\s*{_NAME}|\s*{_KEY})*"
 _WHOLE = re.compile(_PATH)
-_FOUND = re.compile(rf"{PASSED}|(?<![\w.])({_PATH})\s*(\(?)")
+_FOUND = re.compile(rf"{SKIPPED_TEXT}|(?<![\w.])({_PATH})\s*(\(?)")
 _PART = re.compile(rf"{_NAME}|\"[^\"]*\"|'[^']*'")
 MISSING = object()
 

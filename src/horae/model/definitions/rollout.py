@@ -100,4 +100,4 @@ class RolloutAttempts(Struct, frozen=True):
     job: UUID
     outcome: Outcome
     count: int
-    spans: tuple[Micros, ...] = ()
+    durations: tuple[Micros, ...] = ()

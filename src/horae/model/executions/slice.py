@@ -83,17 +83,17 @@ def part(source: S, lo: int, hi: int) -> S:
 class RangeMatch(Struct, frozen=True):
     """The result of matching reported ranges with the slices that a session holds.
 
-    A hit is (slice, index of the range, lo, hi). `touched` are the slices with at least one hit. `left` are the parts
-    of touched slices that no range hit. `missed` are the parts of ranges that hit no slice.
+    A hit is (slice, index of the range, lo, hi). `touched` are the slices with at least one hit. `remaining` are the
+    parts of touched slices that no range hit. `missed` are the parts of ranges that hit no slice.
     """
 
     hits: list[tuple[RunningSlice, int, int, int]]
     touched: list[RunningSlice]
-    left: list[RunningSlice]
+    remaining: list[RunningSlice]
     missed: list[ItemRange]
 
 
-def match_ranges(held: Sequence[RunningSlice], spans: Sequence[ItemRange]) -> RangeMatch:
+def match_ranges(held: Sequence[RunningSlice], ranges: Sequence[ItemRange]) -> RangeMatch:
     """Match each range with the held slices of the same attempt that overlap it.
 
     Each item is hit at most once, by the first range that names it. The held slices do not overlap each other.
@@ -104,26 +104,26 @@ def match_ranges(held: Sequence[RunningSlice], spans: Sequence[ItemRange]) -> Ra
         free.setdefault(key, []).append((running.lo, running.hi, running))
     hits: list[tuple[RunningSlice, int, int, int]] = []
     missed: list[ItemRange] = []
-    for index, span in enumerate(spans):
-        pieces = free.get((span.parcel, span.attempt))  # guard: reported-attempt
+    for index, reported in enumerate(ranges):
+        pieces = free.get((reported.parcel, reported.attempt))  # guard: reported-attempt
         if pieces is None:
-            missed.append(span)
+            missed.append(reported)
         else:
-            _hit(pieces, index, span, hits, missed)
+            _hit(pieces, index, reported, hits, missed)
     touched = {(running.parcel, running.lo): running for running, _, _, _ in hits}
-    left = [
+    remaining = [
         part(running, lo, hi)
         for pieces in free.values()
         for lo, hi, running in pieces
         if (running.parcel, running.lo) in touched
     ]
-    return RangeMatch(hits, list(touched.values()), left, missed)
+    return RangeMatch(hits, list(touched.values()), remaining, missed)
 
 
 def _hit(
     pieces: list[tuple[int, int, RunningSlice]],
     index: int,
-    span: ItemRange,
+    reported: ItemRange,
     hits: list[tuple[RunningSlice, int, int, int]],
     missed: list[ItemRange],
 ) -> None:
@@ -132,12 +132,12 @@ def _hit(
     The pieces are in order, so a binary search finds the pieces that overlap the range. The search must be fast: a
     report may name thousands of items one by one, and the server does nothing else meanwhile.
     """
-    first = bisect_right(pieces, span.lo, key=lambda piece: piece[1])
-    last = bisect_left(pieces, span.hi, lo=first, key=lambda piece: piece[0])
+    first = bisect_right(pieces, reported.lo, key=lambda piece: piece[1])
+    last = bisect_left(pieces, reported.hi, lo=first, key=lambda piece: piece[0])
     kept: list[tuple[int, int, RunningSlice]] = []
     taken: list[tuple[int, int]] = []
     for lo, hi, running in pieces[first:last]:
-        a, b = max(lo, span.lo), min(hi, span.hi)
+        a, b = max(lo, reported.lo), min(hi, reported.hi)
         if a >= b:  # the range is empty
             kept.append((lo, hi, running))
             continue
@@ -148,7 +148,7 @@ def _hit(
         if b < hi:
             kept.append((b, hi, running))
     pieces[first:last] = kept
-    missed += [ItemRange(span.parcel, lo, hi, span.attempt) for lo, hi in gaps(span.lo, span.hi, taken)]
+    missed += [ItemRange(reported.parcel, lo, hi, reported.attempt) for lo, hi in gaps(reported.lo, reported.hi, taken)]
 
 
 def gaps(lo: int, hi: int, taken: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -22,7 +22,7 @@ from horae.model.expressions.nodes import (
     negation,
     select,
 )
-from horae.model.expressions.tokens import Token, text_of, tokens_of
+from horae.model.expressions.tokens import Token, string_value, tokens_of
 from horae.model.expressions.values import KINDS, whole
 
 MOST_NESTED = 40  # levels of nested brackets, conditions and loops
@@ -137,7 +137,9 @@ class _Parser:
             raise EvaluationError(f"there is no method {of} with {len(arguments) - 1} arguments")
         if of == "matches" and self._tokens[at].kind == "text" and self._at == at + 2:
             spend_pattern_compilation()
-            compiled_pattern(text_of(self._tokens[at]))  # refuses an invalid pattern when the expression is compiled
+            compiled_pattern(
+                string_value(self._tokens[at])
+            )  # refuses an invalid pattern when the expression is compiled
         return call(function, arguments)
 
     def _loop(self, macro: str, over: Node) -> Node:
@@ -158,7 +160,7 @@ class _Parser:
             return self._number("")
         self._next()
         if token.kind == "text":
-            return constant(text_of(token))
+            return constant(string_value(token))
         if token.kind == "name":
             return self._named(token.text)
         if token.text == "(":

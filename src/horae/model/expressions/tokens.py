@@ -46,7 +46,7 @@ def tokens_of(source: str) -> list[Token]:
     return found
 
 
-def text_of(token: Token) -> str:
+def string_value(token: Token) -> str:
     """Return the value of a string literal: without quotes, and with escapes replaced. Raises EvaluationError."""
     raw = _RAW.match(token.text) is not None
     quoted = token.text[1:] if raw else token.text

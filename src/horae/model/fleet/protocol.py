@@ -12,7 +12,7 @@ from msgspec import Meta, Raw, Struct, field
 
 from horae.env import Instant, Micros
 from horae.model.base.duration import LONGEST
-from horae.model.base.instant import EARLIEST, LATEST
+from horae.model.base.instant import EARLIEST, END_OF_RANGE
 
 PROTOCOL = 2  # a server accepts this version and the one before it
 FIRST_PROTOCOL = 1
@@ -37,7 +37,7 @@ ABSENT = Raw()  # no value; it is falsy, and left out of messages
 
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # stored in 32 bits
 Amount = Annotated[int, Meta(ge=0, le=2**53)]  # of a resource
-At = Annotated[Instant, Meta(ge=EARLIEST, lt=LATEST)]  # a time from a worker: the years 1970 to 2200
+At = Annotated[Instant, Meta(ge=EARLIEST, lt=END_OF_RANGE)]  # a time from a worker: the years 1970 to 2200
 Length = Annotated[Micros, Meta(ge=0, le=LONGEST)]  # a span from a worker: up to a hundred years
 
 Name = Annotated[str, Meta(min_length=1, max_length=128)]  # of a queue, a label or a resource

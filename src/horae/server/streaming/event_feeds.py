@@ -12,8 +12,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Clock
-from horae.model.base.event import MISSED as LEFT_OUT
-from horae.model.base.event import Event
+from horae.model.base.event import LEFT_OUT, ChangeEvent
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.base.instant import format_instant
 from horae.server.reply import encode
@@ -72,10 +71,10 @@ class StreamFilter(Struct, frozen=True):
     execution: UUID | None = None
     every: int = 0
 
-    def __contains__(self, event: Event) -> bool:
+    def __contains__(self, event: ChangeEvent) -> bool:
         return event.kind in self.kinds or event.kind == LEFT_OUT or self.follows(event)
 
-    def follows(self, event: Event) -> bool:
+    def follows(self, event: ChangeEvent) -> bool:
         """Return whether an event is about `execution`."""
         if self.execution is None or event.kind not in ("execution", "step", "log"):
             return False
@@ -87,9 +86,9 @@ class EventEncoder:
     """Encodes events. It remembers the last one, because feeds encode the same event one after another."""
 
     def __init__(self) -> None:
-        self._last: tuple[Event | None, bytes] = (None, b"")
+        self._last: tuple[ChangeEvent | None, bytes] = (None, b"")
 
-    def __call__(self, event: Event) -> bytes:
+    def __call__(self, event: ChangeEvent) -> bytes:
         if self._last[0] is not event:
             view = StreamEventView(
                 kind=event.kind, id=event.id, state=event.state, at=format_instant(event.at), job_id=event.job,
@@ -102,7 +101,7 @@ class EventEncoder:
 class PendingEvents(Protocol):
     """Gathered events that are not sent yet."""
 
-    def add(self, event: Event) -> None: ...
+    def add(self, event: ChangeEvent) -> None: ...
 
     def take(self) -> bytes:
         """Remove and return all gathered events, encoded for listeners; empty if there are none."""
@@ -112,12 +111,12 @@ class PendingEvents(Protocol):
 class EventBuffer:
     """Pending events that are sent one by one."""
 
-    def __init__(self, write: Callable[[Event], bytes]) -> None:
+    def __init__(self, write: Callable[[ChangeEvent], bytes]) -> None:
         self._write = write
         self._encoded: list[bytes] = []
         self._missed = False
 
-    def add(self, event: Event) -> None:
+    def add(self, event: ChangeEvent) -> None:
         if event.kind == LEFT_OUT:
             self._missed = True
             return
@@ -135,13 +134,13 @@ class EventBuffer:
 class EventCounts:
     """Pending events that are sent as counts by kind, state and job; events of one execution are sent one by one."""
 
-    def __init__(self, wanted: StreamFilter, write: Callable[[Event], bytes]) -> None:
+    def __init__(self, wanted: StreamFilter, write: Callable[[ChangeEvent], bytes]) -> None:
         self._wanted = wanted
         self._followed = EventBuffer(write)
         self._counts: dict[tuple[str, str, UUID | None], int] = {}
         self._at = 0
 
-    def add(self, event: Event) -> None:
+    def add(self, event: ChangeEvent) -> None:
         if event.kind == LEFT_OUT or self._wanted.follows(event):
             self._followed.add(event)
         if event.kind not in self._wanted.kinds:
@@ -187,7 +186,7 @@ class StreamReader:
 class SharedEventFeed:
     """The events that one filter selects, sent to all listeners with this filter."""
 
-    def __init__(self, clock: Clock, wanted: StreamFilter, write: Callable[[Event], bytes]) -> None:
+    def __init__(self, clock: Clock, wanted: StreamFilter, write: Callable[[ChangeEvent], bytes]) -> None:
         self._clock, self._wanted = clock, wanted
         self._every = wanted.every / 1_000_000 if wanted.every else PACE
         self._pending: PendingEvents = EventCounts(wanted, write) if wanted.every else EventBuffer(write)
@@ -210,7 +209,7 @@ class SharedEventFeed:
             self._task.cancel()
             self._task = None
 
-    def publish(self, event: Event | None) -> None:
+    def publish(self, event: ChangeEvent | None) -> None:
         """Add an event; None when the server stops."""
         if event is None:
             self._send(None)

@@ -192,7 +192,7 @@ class KeyGate:
                 [
                     shelves.put_waiting(passed.waiting),
                     shelves.put_queued(passed.queued),
-                    put_holders(passed.held),
+                    put_holders(passed.occupied),
                 ]
             )
             self.admitted.queued += passed.queued
@@ -222,7 +222,7 @@ class KeyGate:
             one = pass_gate([entry], self.states, self.now)
             passed.queued += one.queued
             passed.waiting += one.waiting
-            passed.held |= one.held
+            passed.occupied |= one.occupied
             return
         waiting = entry.slice
         passed.waiting.append(structs.replace(waiting, wake_at=self.now))
@@ -315,7 +315,7 @@ def enter(
     passed = pass_gate(entries, gate.states, now, fresh=fresh)
     if not fresh:
         yield from gate.admit_waiting()
-    return Admission(passed, [put_holders(passed.held), Insert("tickets", TICKETS, tickets)], gate.admitted)
+    return Admission(passed, [put_holders(passed.occupied), Insert("tickets", TICKETS, tickets)], gate.admitted)
 
 
 def _append_to_sequences(

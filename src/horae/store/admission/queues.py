@@ -246,20 +246,26 @@ def _put_back(before: Sequence[QueuedSlice], after: Sequence[QueuedSlice]) -> Sc
 
 
 def purge_lane(
-    lane: int, new_id: NewId, limit: int, reason: str, now: Instant, done: Consequences | None = None
+    lane: int, new_id: NewId, limit: int, reason: str, now: Instant, consequences: Consequences | None = None
 ) -> Script[PurgeStep]:
-    """Cancel a batch of a lane's queued executions; `done` collects the consequences.
+    """Cancel a batch of a lane's queued executions; `consequences` collects the consequences.
 
     Executions that another transaction has locked are left out, because a claim takes them.
     """
     slices = [shelves.queued(row) for row in (yield Fetch(PURGED, (lane, limit)))]
     if slices:
-        yield from cancel_slices(slices, new_id, reason, now, done)
+        yield from cancel_slices(slices, new_id, reason, now, consequences)
     return PurgeStep(_counted(slices), START if len(slices) == limit else None)
 
 
 def purge_waiting(
-    queue: int, new_id: NewId, after: Walked, limit: int, reason: str, now: Instant, done: Consequences | None = None
+    queue: int,
+    new_id: NewId,
+    after: Walked,
+    limit: int,
+    reason: str,
+    now: Instant,
+    consequences: Consequences | None = None,
 ) -> Script[PurgeStep]:
     """Cancel a batch of executions that wait to be queued: for their due time, for a retry or at a gate.
 
@@ -267,7 +273,7 @@ def purge_waiting(
     """
     slices = [shelves.waiting(row) for row in (yield Fetch(PURGED_WAITING, (queue, *after, limit)))]
     if slices:
-        yield from cancel_slices(slices, new_id, reason, now, done)
+        yield from cancel_slices(slices, new_id, reason, now, consequences)
     more = len(slices) == limit
     return PurgeStep(_counted(slices), (slices[-1].parcel, slices[-1].lo) if more else None)
 

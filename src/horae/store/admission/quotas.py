@@ -52,8 +52,8 @@ USAGE_OF_DAYS = Statement(
     "usage_of_days",
     f"SELECT day, {_ADDED} FROM usage_days WHERE namespace = $1 AND day >= $2 AND day <= $3 GROUP BY day ORDER BY day",
 )
-USAGE_NOW = Statement(
-    "usage_now",
+COUNT_LIVE = Statement(
+    "count_live",
     "SELECT (SELECT COALESCE(sum(hi - lo), 0) FROM queued WHERE namespace = $1),"
     " (SELECT COALESCE(sum(hi - lo), 0) FROM waiting WHERE namespace = $1),"
     " (SELECT COALESCE(sum(hi - lo), 0) FROM running WHERE namespace = $1)",
@@ -177,9 +177,9 @@ def used_between(namespace: int, first: int, last: int) -> Script[dict[int, Quot
     return {row[0]: QuotaUsage(*map(int, row[1:])) for row in (yield Fetch(USAGE_OF_DAYS, (namespace, first, last)))}
 
 
-def usage_now(namespace: int) -> Script[tuple[int, int, int]]:
+def count_live(namespace: int) -> Script[tuple[int, int, int]]:
     """Count the queued, waiting and running executions of a namespace."""
-    ((queued, waiting, running),) = yield Fetch(USAGE_NOW, (namespace,))
+    ((queued, waiting, running),) = yield Fetch(COUNT_LIVE, (namespace,))
     return int(queued), int(waiting), int(running)
 
 

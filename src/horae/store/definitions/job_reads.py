@@ -148,9 +148,9 @@ class EndedExecution(Struct, frozen=True):
 class Activity(Struct):
     """The current activity of a job."""
 
-    running: RunningExecution | None = None
+    newest_running: RunningExecution | None = None
     pending: bool = False  # an execution is queued, or waits for something other than the end of a delay
-    ended: EndedExecution | None = None
+    newest_ended: EndedExecution | None = None
     next_fire_at: Instant | None = None
     triggers: dict[str, Trigger] = {}  # by name, without triggers whose next fire could not be computed
     trouble: str | None = None  # why the next fire of a trigger could not be computed at the last try
@@ -190,7 +190,9 @@ def job_snapshots(refs: Sequence[Ref]) -> Script[dict[Ref, JobSnapshot]]:
 
 
 def _doing(row: Row) -> JobSnapshot:
-    activity = Activity(pending=bool(row[13]), running=_newest_running(row[14:23]), ended=_newest_ended(row[23:30]))
+    activity = Activity(
+        pending=bool(row[13]), newest_running=_newest_running(row[14:23]), newest_ended=_newest_ended(row[23:30])
+    )
     _add_timer(activity, *row[9:13])
     job, name, version, state, spec, created_at, updated_at = row[2:9]
     return JobSnapshot(job, name, version, state, spec, created_at, updated_at, activity)
@@ -244,9 +246,9 @@ def activities(jobs: Sequence[UUID]) -> Script[dict[UUID, Activity]]:
     for job in (yield from _pending(jobs)):
         found[job].pending = True
     for job, running in (yield from _running(jobs)).items():
-        found[job].running = running
+        found[job].newest_running = running
     for job, ended in (yield from _ended(given)).items():
-        found[job].ended = ended
+        found[job].newest_ended = ended
     return found
 
 

@@ -24,7 +24,7 @@ _PARENT_PARCEL_SQLITE = "CAST(substr(p.parent, 1, 14) || x'0000' AS BLOB)"
 _RANGE: tuple[tuple[str, ColumnType], ...] = (("first", "uuid"), ("last", "uuid"))
 
 
-class Ages(NamedTuple):
+class Cutoffs(NamedTuple):
     """The cutoffs of a sweep: older executions and fires are deleted, unless a namespace has a retention of its own.
 
     `now` is for rows that have an expiry of their own.
@@ -35,21 +35,21 @@ class Ages(NamedTuple):
     now: Instant
 
 
-Sweep = Callable[[Ages], Script[bool]]  # deletes some old rows of a feature; returns whether there may be more
+Sweep = Callable[[Cutoffs], Script[bool]]  # deletes some old rows of a feature; returns whether there may be more
 
 
-def live(parcel: str) -> str:
+def live_condition(parcel: str) -> str:
     """Return the SQL condition that a parcel has an execution that has not ended."""
     return "(" + " OR ".join(f"EXISTS (SELECT 1 FROM {s} WHERE {s}.parcel = {parcel})" for s in LIVE_SHELVES) + ")"
 
 
-def needed(parent: str = _PARENT_PARCEL) -> str:
+def needed_condition(parent: str = _PARENT_PARCEL) -> str:
     """Return the SQL condition that a live workflow needs parcel `p`.
 
     That workflow is the parent of the parcel's executions, or a rerun that reuses results of some of them.
     """
-    taken = f"SELECT 1 FROM flow_parcels c WHERE c.taken AND c.child = p.id AND {live('c.parcel')}"
-    return f"((p.parent IS NOT NULL AND {live(parent)}) OR EXISTS ({taken}))"
+    taken = f"SELECT 1 FROM flow_parcels c WHERE c.taken AND c.child = p.id AND {live_condition('c.parcel')}"
+    return f"((p.parent IS NOT NULL AND {live_condition(parent)}) OR EXISTS ({taken}))"
 
 
 def unneeded(name: str, text: str) -> Statement:
@@ -57,7 +57,9 @@ def unneeded(name: str, text: str) -> Statement:
 
     `{unneeded}` in its text stands for the condition that `p` has no live execution and no live workflow needs it.
     """
-    postgres, sqlite = (f"NOT {live('p.id')} AND NOT {needed(p)}" for p in (_PARENT_PARCEL, _PARENT_PARCEL_SQLITE))
+    postgres, sqlite = (
+        f"NOT {live_condition('p.id')} AND NOT {needed_condition(p)}" for p in (_PARENT_PARCEL, _PARENT_PARCEL_SQLITE)
+    )
     return Statement(name, text.replace("{unneeded}", postgres), sqlite=text.replace("{unneeded}", sqlite))
 
 
@@ -95,7 +97,7 @@ _BETWEEN = in_default(
     Statement("parcels_between", "SELECT id FROM parcels_default WHERE id >= $1 AND id <= $2 ORDER BY id")
 )
 
-START = UUID(int=0)
+FIRST_ID = UUID(int=0)
 EndedParcel = tuple[UUID, Instant]  # a parcel, and the latest end of any of its items
 _PAGE_END = Statement(
     "expiry_page_end", "SELECT id FROM parcels WHERE id > $1 AND id < $2 ORDER BY id LIMIT 1 OFFSET $3"
@@ -184,7 +186,7 @@ def expire(before: Instant, batch: int) -> ScriptFactory[int]:
         if not old:
             return 0
         between = yield Fetch(_BETWEEN, (old[0], old[-1]))
-        ranges = list(runs([parcel_id for (parcel_id,) in between], frozenset(old)))
+        ranges = list(unbroken_ranges([parcel_id for (parcel_id,) in between], frozenset(old)))
         for statement in _DELETES:
             yield ForEach(statement, _RANGE, ranges)
         return len(old)
@@ -197,7 +199,7 @@ def earliest_cutoff(before: Instant, longer: Sequence[Longer]) -> Instant:
     return min([before, *(since for _, _, since in longer)])
 
 
-def runs(ids: Sequence[UUID], chosen: frozenset[UUID]) -> Iterator[tuple[UUID, UUID]]:
+def unbroken_ranges(ids: Sequence[UUID], chosen: frozenset[UUID]) -> Iterator[tuple[UUID, UUID]]:
     """Yield the first and the last id of each unbroken run of chosen ids in a sorted list."""
     for wanted, run in groupby(ids, chosen.__contains__):
         if wanted:

@@ -139,7 +139,7 @@ def claim_lane(
             return LaneClaimResult(claimed, passed, wants, passed is not None and not claimed, mean)
         mean = sum(s.hi - s.lo for s in picked) / len(picked)
         usable, wants = yield from _usable(picked, wants, paused, paces, now)
-        each = (yield from spread_bounds(view.spread, usable, now)) if view.spread is not None else None
+        each = (yield from spread_bounds(view.spread_over, usable, now)) if view.spread_over is not None else None
         decided = deal_most(usable, wants, most, view.cost, each, uncut)
         mark = LIMITED if view.limits else 0
         running = [granted(d.slice, d.lo, d.hi, wants[d.want], now, mark) for d in decided.dealt]

@@ -89,7 +89,7 @@ def grant_new_steps(
         or any(preference is not None for preference in preferences.values())
     ):
         return None
-    plain = {view.lane for view in arising if not view.cost and view.spread is None and not view.limits}
+    plain = {view.lane for view in arising if not view.cost and view.spread_over is None and not view.limits}
     if not all(s.lane in plain and s.lane in opened and not s.flags & AFFINE for s in slices):
         return None
     ordered = sorted(slices, key=lambda s: (s.rank, s.parcel, s.lo))

@@ -16,7 +16,7 @@ from horae.store.definitions.jobs import definitions
 from horae.store.executions.leaving import report
 from horae.store.executions.leaving.effects import Effects, put_settled
 from horae.store.executions.leaving.leave import follow_attempts
-from horae.store.executions.leaving.stop_requests import Cancels, cancel_requested, stops_of
+from horae.store.executions.leaving.stop_requests import Cancels, settle_cancelled, stops_of
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, ForEach, Script, Statement, Together
 from horae.store.triggers.dependencies.starts import NewId
@@ -109,7 +109,7 @@ def _give_up(settler: Settler, lost: RunningSlice, delivery: int, loss: Loss, ca
     Items that may run at most once are settled as lost even without `charge`.
     """
     nothing = lost_outcome(lost)
-    for lo, hi in cancel_requested(settler, lost, lost.lo, lost.hi, nothing, cancels):
+    for lo, hi in settle_cancelled(settler, lost, lost.lo, lost.hi, nothing, cancels):
         if charge or delivery == AT_MOST_ONCE:  # guard: lost-runs-once
             settler.lose(part(lost, lo, hi), delivery, loss)
         else:

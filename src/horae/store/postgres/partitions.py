@@ -18,7 +18,7 @@ from msgspec import Struct
 from horae.env import SECOND, Clock, Instant
 from horae.model.base.ids import first_id_at
 from horae.model.tenancy.namespace import Longer
-from horae.store.expiry.expiry import needed
+from horae.store.expiry.expiry import needed_condition
 from horae.store.postgres.connect import Connector
 from horae.store.script import Statement
 from horae.store.tables import DELETED_WITH_PARCEL, LIVE_SHELVES, PARTITIONED
@@ -193,7 +193,7 @@ async def _needed(connection: asyncpg.Connection, day: Day) -> list[UUID]:
 
     No lock is needed, because an ended workflow never becomes live again.
     """
-    found = await connection.fetch(f"SELECT p.id FROM {day.table('parcels')} p WHERE {needed()}")
+    found = await connection.fetch(f"SELECT p.id FROM {day.table('parcels')} p WHERE {needed_condition()}")
     return [parcel for (parcel,) in found]
 
 

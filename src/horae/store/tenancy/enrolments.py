@@ -19,13 +19,13 @@ USE = Statement(
 )
 
 
-def add_enrolment(digest: bytes, grant: KeyRights, until: Instant, now: Instant) -> Script[None]:
+def add_enrolment(digest: bytes, rights: KeyRights, until: Instant, now: Instant) -> Script[None]:
     """Write the hash of a token with the rights that it grants, and delete expired tokens."""
     yield Fetch(OLD, (now,))
-    yield Fetch(ADD, (digest, *row_of(grant), until))
+    yield Fetch(ADD, (digest, *row_of(rights), until))
 
 
-def use(digest: bytes, key_id: str, key: bytes, name: str, now: Instant) -> Script[StoredKey | None]:
+def use(digest: bytes, key_id: str, key_hash: bytes, name: str, now: Instant) -> Script[StoredKey | None]:
     """Delete a token and write the API key for which it is exchanged. Return None if the token is not valid.
 
     `digest` is the hash of the token, `key` the hash of the new key's secret.
@@ -33,6 +33,6 @@ def use(digest: bytes, key_id: str, key: bytes, name: str, now: Instant) -> Scri
     rows = yield Fetch(USE, (digest,))
     if not rows or rows[0][-1] <= now:
         return None
-    made = StoredKey(id=key_id, hash=key, name=name, grant=grant_of(rows[0][:-1]), created_at=now)
+    made = StoredKey(id=key_id, hash=key_hash, name=name, grant=grant_of(rows[0][:-1]), created_at=now)
     yield from add(made)
     return made

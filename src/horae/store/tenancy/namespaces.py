@@ -151,7 +151,7 @@ def archived_outcomes() -> Script[dict[int, tuple[Outcome, ...]]]:
 def live_contents(namespace: int) -> Script[LiveContents]:
     """Count the jobs, the executions that have not ended, and the workers in a namespace."""
     ((jobs, workers),) = yield Fetch(LIVE, (namespace,))
-    return LiveContents(jobs=jobs, executions=sum((yield from quotas.usage_now(namespace))), workers=workers)
+    return LiveContents(jobs=jobs, executions=sum((yield from quotas.count_live(namespace))), workers=workers)
 
 
 def delete(namespace: int, now: Instant) -> Script[LiveContents | None]:

@@ -111,15 +111,15 @@ def fire(
     if ended:  # all dependents are locked in one order; this includes those for which `_follow` lets executions wait
         yield from lock_around({one.job for one in ended} | depending)
     waiting = [wait for wait in _waits(decided, executions) if parcel_of(wait.execution) in held] if held else []
-    done = yield from _follow(waiting, ended, Consequences(lanes=lanes, wake_at=wake_at), new_id, now)
+    begun = yield from _follow(waiting, ended, Consequences(lanes=lanes, wake_at=wake_at), new_id, now)
     through = timers.last_of(rows)
-    return FireResult(len(rows), [p for p, _ in parcels], done.lanes, done.next, troubles, bool(gated), through)
+    return FireResult(len(rows), [p for p, _ in parcels], begun.lanes, begun.next, troubles, bool(gated), through)
 
 
 def _follow(
     waiting: Sequence[waits.Wait],
     ended: Sequence[EndedItems],
-    done: Consequences,
+    consequences: Consequences,
     new_id: Callable[[], UUID],
     now: Instant,
 ) -> Script[Consequences]:
@@ -128,11 +128,11 @@ def _follow(
     The ended executions are those that newer fires have replaced.
     """
     if waiting:
-        lanes, wake_at = yield from waits.begin(waiting, new_id, now, done)
-        done = Consequences(lanes=lanes, wake_at=wake_at)
+        lanes, wake_at = yield from waits.begin(waiting, new_id, now, consequences)
+        consequences = Consequences(lanes=lanes, wake_at=wake_at)
     if ended:
-        yield from arrive(ended, new_id, now, done)
-    return done
+        yield from arrive(ended, new_id, now, consequences)
+    return consequences
 
 
 def _live_without_turn(due: Iterable[DueTimer], live: Collection[UUID], turn_of: Mapping[str, Turn]) -> dict[str, UUID]:

@@ -54,10 +54,16 @@ class WorkflowBatch:
         moves: Deferred,
         new_id: NewId,
         now: Instant,
-        done: Consequences,
+        consequences: Consequences,
         child_cache: flow_locks.ChildCache | None = None,
     ) -> None:
-        self.moves, self.new_id, self.now, self.done, self._child_cache = moves, new_id, now, done, child_cache
+        self.moves, self.new_id, self.now, self.consequences, self._child_cache = (
+            moves,
+            new_id,
+            now,
+            consequences,
+            child_cache,
+        )
         self.runs: dict[UUID, WorkflowRun] = {}
         self.finished: list[FinishedSlice] = []  # workflows that have ended
         self.terms = StepTerms()
@@ -142,22 +148,22 @@ class WorkflowBatch:
                 break
         for run in self.runs.values():
             mine, namespace = run.flow, run.stored.namespace
-            self.done.stepped += [
+            self.consequences.stepped += [
                 StepChange(mine.execution, mine.job, namespace, step, state) for step, state in run.new_states.items()
             ]
             self.moves.add(run.changes(self.now))
             self.moves.add(flow_waits.drop_ended(run))
             if run.stops:
-                self.done.check_by(self.now)
+                self.consequences.check_by(self.now)
             else:
                 waits = (row.wake_at for row in run.rows.values() if row.state == "waiting")
                 for at in (run.stored.until, *waits):
-                    self.done.check_by(at)
+                    self.consequences.check_by(at)
         for begun in self._begun:
-            self.moves.add(changes_of(begun, self.now, self.done))
+            self.moves.add(changes_of(begun, self.now, self.consequences))
             if self._child_cache is not None:
                 self._remember(begun, self._child_cache)
-        self.done.open |= self.terms.open
+        self.consequences.open_lanes |= self.terms.open
 
     def _remember(self, begun: NewChildren, child_cache: flow_locks.ChildCache) -> None:
         """Cache the workflows of new children, because this server will most likely handle their ends."""
@@ -184,7 +190,7 @@ class WorkflowBatch:
         for run in self.runs.values():
             if run.awaits:
                 awaits, run.awaits = run.awaits, []
-                over_already = yield from flow_waits.begin(run, awaits, self.moves, self.now)
+                over_already = yield from flow_waits.begin_waits(run, awaits, self.moves, self.now)
                 if over_already:
                     ended_steps.setdefault(run.flow.execution, []).extend(over_already)
         over = {execution: run.end for execution, run in self.runs.items() if run.end is not None}
@@ -242,14 +248,14 @@ def follow(
     moves: Deferred,
     new_id: NewId,
     now: Instant,
-    done: Consequences,
+    consequences: Consequences,
     child_cache: flow_locks.ChildCache | None = None,
 ) -> Script[list[FinishedSlice]]:
     """Advance the workflows whose steps are among `finished`; return the workflows that end thereby, up to the root.
 
-    The changes are added to `moves`. `done` collects the executions that were started.
+    The changes are added to `moves`. `consequences` collects the executions that were started.
     """
-    batch = WorkflowBatch(moves, new_id, now, done, child_cache)
+    batch = WorkflowBatch(moves, new_id, now, consequences, child_cache)
     ended_steps = yield from batch.read_ended(finished)
     if ended_steps:
         yield from batch.settle(ended_steps)

@@ -44,14 +44,14 @@ class ManualResult(Struct, frozen=True):
 
 
 def send(
-    execution: UUID, signal: Signal, new_id: NewId, now: Instant, done: Consequences
+    execution: UUID, signal: Signal, new_id: NewId, now: Instant, consequences: Consequences
 ) -> Script[SignalResult | None]:
     """Deliver a signal to the step of a workflow that waits for it, or store it until a step does.
 
     Return None when the execution is not a workflow that has begun. A signal that is sent again, with the same id, is
     not delivered again.
     """
-    batch = yield from _board(execution, new_id, now, done)
+    batch = yield from _board(execution, new_id, now, consequences)
     if batch is None:
         return None
     run = batch.runs[execution]
@@ -69,19 +69,19 @@ def send(
     yield Insert("signals", SIGNALS, [(*place, signal.id, signal.name, signal.payload, total, step, now)])
     if step is None:
         return SignalResult("kept")
-    yield from settle(batch, {execution: [StepEnd(step=step, result=signal.payload)]}, new_id, now, done)
+    yield from settle(batch, {execution: [StepEnd(step=step, result=signal.payload)]}, new_id, now, consequences)
     return SignalResult("delivered")
 
 
 def answer(
     execution: UUID, step: str | None, role: str, make: Callable[[str], StepEnd], new_id: NewId, now: Instant,
-    done: Consequences,
+    consequences: Consequences,
 ) -> Script[ManualResult]:  # fmt: skip
     """Approve or reject a step that waits for an approval; without `step`, the only step that waits for one.
 
     `make` receives the name of the step and returns its end.
     """
-    batch = yield from _board(execution, new_id, now, done)
+    batch = yield from _board(execution, new_id, now, consequences)
     if batch is None or batch.runs[execution].is_over:
         return ManualResult("ended" if batch is not None else "unknown")
     waits = yield from flow_waits.waits_of(batch.runs[execution].stored.place)
@@ -94,7 +94,7 @@ def answer(
     (name,) = chosen
     if not may_answer(approvals[name], role):
         return ManualResult("forbidden", approvals[name].roles)
-    yield from settle(batch, {execution: [make(name)]}, new_id, now, done)
+    yield from settle(batch, {execution: [make(name)]}, new_id, now, consequences)
     return ManualResult("done", [name])
 
 
@@ -109,13 +109,13 @@ def _not_asked(run: WorkflowRun, step: str | None) -> Script[ManualResult]:
 
 
 def decide(
-    execution: UUID, ended: StepEnd, role: str, new_id: NewId, now: Instant, done: Consequences
+    execution: UUID, ended: StepEnd, role: str, new_id: NewId, now: Instant, consequences: Consequences
 ) -> Script[ManualResult]:
     """Mark a step that has not ended as done or skipped, and cancel its execution.
 
     If the step is an open approval, or comes after one, the role must be allowed to answer this approval.
     """
-    batch = yield from _board(execution, new_id, now, done)
+    batch = yield from _board(execution, new_id, now, consequences)
     if batch is None or batch.runs[execution].is_over:
         return ManualResult("ended" if batch is not None else "unknown")
     run = batch.runs[execution]
@@ -128,7 +128,7 @@ def decide(
     barred = yield from _barred(run, ended.step, role)
     if barred:
         return ManualResult("forbidden", barred)
-    yield from settle(batch, {execution: [ended]}, new_id, now, done)
+    yield from settle(batch, {execution: [ended]}, new_id, now, consequences)
     return ManualResult("done", [ended.step])
 
 
@@ -145,11 +145,11 @@ def _barred(run: WorkflowRun, step: str, role: str) -> Script[Sequence[str]]:
     return next((wait.roles for name, wait in sorted(asked.items()) if name not in ended), ())
 
 
-def _board(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[WorkflowBatch | None]:
+def _board(execution: UUID, new_id: NewId, now: Instant, consequences: Consequences) -> Script[WorkflowBatch | None]:
     """Lock and read a workflow; return None if the execution is not a workflow that has begun."""
     if execution not in (yield from flow_locks.lock([execution])):
         return None
-    batch = WorkflowBatch(Deferred(), new_id, now, done)
+    batch = WorkflowBatch(Deferred(), new_id, now, consequences)
     yield from batch.load([execution])
     return batch
 

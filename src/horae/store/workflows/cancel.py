@@ -66,7 +66,9 @@ RUNNING = Statement(
 CancelVerdict = Literal["cancelled", "asked", "moving"]
 
 
-def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Consequences) -> Script[CancelVerdict]:
+def cancel(
+    execution: UUID, reason: str, new_id: NewId, now: Instant, consequences: Consequences
+) -> Script[CancelVerdict]:
     """Cancel a workflow under way.
 
     Return `cancelled` when it has ended now, `asked` when it ends later, because steps must be stopped, undone or run
@@ -75,7 +77,7 @@ def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Cons
     if execution not in (yield from flow_locks.lock([execution])):
         return "moving"
     moves = Deferred()
-    batch = WorkflowBatch(moves, new_id, now, done)
+    batch = WorkflowBatch(moves, new_id, now, consequences)
     yield from batch.load([execution])
     run = batch.runs[execution]
     if run.is_over:
@@ -86,12 +88,16 @@ def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Cons
         going_on = structs.replace(run.flow, paused=False)  # so that undo steps and final steps can start
         deciding = decide.cancel(run.plan, going_on, run.stored.about, reason, now)
         yield from run.decide(deciding, moves, now)
-    yield from settle(batch, {}, new_id, now, done)
+    yield from settle(batch, {}, new_id, now, consequences)
     return "cancelled" if batch.finished else "asked"
 
 
 def settle(
-    batch: WorkflowBatch, ended_steps: dict[UUID, list[StepEnd]], new_id: NewId, now: Instant, done: Consequences
+    batch: WorkflowBatch,
+    ended_steps: dict[UUID, list[StepEnd]],
+    new_id: NewId,
+    now: Instant,
+    consequences: Consequences,
 ) -> Script[None]:
     """Decide the consequences of ended steps and write all changes of the workflows in `batch`.
 
@@ -99,8 +105,8 @@ def settle(
     """
     yield from batch.settle(ended_steps)
     yield from batch.moves.make()
-    done.ended += [as_ended(f) for f in batch.finished]
-    yield from advance_waiting(batch.finished, new_id, now, done)
+    consequences.ended_workflows += [as_ended(f) for f in batch.finished]
+    yield from advance_waiting(batch.finished, new_id, now, consequences)
 
 
 class ToStop(Struct, frozen=True):
@@ -138,7 +144,7 @@ def to_stop(execution: UUID) -> Script[ToStop | None]:
 
 
 def cancel_pending(
-    shelf: str, parcels: Collection[UUID], reason: str, new_id: NewId, now: Instant, done: Consequences
+    shelf: str, parcels: Collection[UUID], reason: str, new_id: NewId, now: Instant, consequences: Consequences
 ) -> Script[dict[UUID, int]]:
     """Cancel waiting or queued slices of parcels; return the number of cancelled executions by job.
 
@@ -149,7 +155,9 @@ def cancel_pending(
     slices: list[WaitingSlice | QueuedSlice] = [read(row) for row in rows]
     if not slices:
         return {}
-    yield from leave(slices, [as_cancelled(item_slice, reason, now) for item_slice in slices], new_id, now, done)
+    yield from leave(
+        slices, [as_cancelled(item_slice, reason, now) for item_slice in slices], new_id, now, consequences
+    )
     counts: dict[UUID, int] = {}
     for item_slice in slices:
         counts[item_slice.job] = counts.get(item_slice.job, 0) + item_slice.hi - item_slice.lo
@@ -183,7 +191,7 @@ def ask_session(session: UUID, parcels: Collection[UUID], reason: str, now: Inst
 
 
 def finish_stops(
-    execution: UUID, stops: Collection[str], new_id: NewId, now: Instant, done: Consequences
+    execution: UUID, stops: Collection[str], new_id: NewId, now: Instant, consequences: Consequences
 ) -> Script[None]:
     """Clear the list of steps to stop, when the caller has stopped all executions of the steps in `stops`.
 
@@ -192,7 +200,7 @@ def finish_stops(
     """
     if execution not in (yield from flow_locks.lock([execution])):
         return
-    batch = WorkflowBatch(Deferred(), new_id, now, done)
+    batch = WorkflowBatch(Deferred(), new_id, now, consequences)
     yield from batch.load([execution])
     run = batch.runs[execution]
     if not run.stops <= set(stops):
@@ -201,7 +209,7 @@ def finish_stops(
     steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [run.stored.place]))[run.stored.place]
     run.learn(steps)
     waits = [row for row, _ in steps if row.execution is None and (ALL in stops or row.step in stops)]
-    yield from settle(batch, {execution: [_given_up(row.step) for row in waits]}, new_id, now, done)
+    yield from settle(batch, {execution: [_given_up(row.step) for row in waits]}, new_id, now, consequences)
 
 
 def _given_up(step: str) -> StepEnd:

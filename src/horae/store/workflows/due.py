@@ -58,7 +58,7 @@ def advance_due(limit: int, new_id: NewId, now: Instant, only: UUID | None = Non
     steps: dict[UUID, list[str]] = {}
     for execution, step in (yield Fetch(STEPS_DUE, (now, limit))):
         steps.setdefault(execution, []).append(step)
-    heard = set((yield from flow_waits.with_events(limit)))
+    heard = set((yield from flow_waits.workflows_with_events(limit)))
     looked = DueResult(count=len(flows) + len(steps) + len(heard))
     due = sorted(execution for execution in {*flows, *steps, *heard} if only in (None, execution))
     if not due:
@@ -127,7 +127,7 @@ def due(limit: int, now: Instant) -> Script[list[UUID]]:
     """Return the workflows that are due, without a lock."""
     flows = [row[0] for row in (yield Fetch(DUE, (now, limit)))]
     steps = [row[0] for row in (yield Fetch(STEPS_DUE, (now, limit)))]
-    heard = yield from flow_waits.with_events(limit)
+    heard = yield from flow_waits.workflows_with_events(limit)
     return sorted({*flows, *steps, *heard})
 
 

@@ -52,9 +52,9 @@ AT_GATE = Statement(
 DUE_AT = len(shelves.WAITING)
 
 
-def pause(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[bool]:
+def pause(execution: UUID, new_id: NewId, now: Instant, consequences: Consequences) -> Script[bool]:
     """Pause a workflow and the workflows nested in it; return False when it has ended or has not begun."""
-    batch = yield from _lock_tree(execution, new_id, now, done)
+    batch = yield from _lock_tree(execution, new_id, now, consequences)
     if batch is None:
         return False
     held: list[WaitingSlice] = []
@@ -62,21 +62,21 @@ def pause(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> S
         run.flow = structs.replace(run.flow, paused=True)
         held += yield from _hold_back(run)
     yield shelves.put_waiting(held)
-    yield from settle(batch, {}, new_id, now, done)
+    yield from settle(batch, {}, new_id, now, consequences)
     keyed = {waiting.parcel for waiting in held if waiting.flags & KEYED}
     if keyed:
         entered = yield from holders.free(keyed, now)
-        done.queue(entered.queued)
-        done.wake_by(entered.wake_at)
+        consequences.queue(entered.queued)
+        consequences.wake_by(entered.wake_at)
     return True
 
 
-def resume(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[bool]:
+def resume(execution: UUID, new_id: NewId, now: Instant, consequences: Consequences) -> Script[bool]:
     """Resume a workflow and the workflows nested in it; start the steps that were held by the pause or by breakpoints.
 
     Return False when the workflow has ended or has not begun.
     """
-    batch = yield from _lock_tree(execution, new_id, now, done)
+    batch = yield from _lock_tree(execution, new_id, now, consequences)
     if batch is None:
         return False
     places = {run.stored.place: run for run in batch.runs.values()}
@@ -89,19 +89,21 @@ def resume(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> 
         held = [row for row, _ in steps]
         deciding = decide.resume(run.plan, run.flow, run.stored.about, held, now)
         yield from run.decide(deciding, batch.moves, now)
-    yield from _release(batch.runs, now, done)
-    yield from settle(batch, {}, new_id, now, done)
+    yield from _release(batch.runs, now, consequences)
+    yield from settle(batch, {}, new_id, now, consequences)
     return True
 
 
-def _lock_tree(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[WorkflowBatch | None]:
+def _lock_tree(
+    execution: UUID, new_id: NewId, now: Instant, consequences: Consequences
+) -> Script[WorkflowBatch | None]:
     """Lock and read a workflow and the nested workflows that have not ended.
 
     Return None if the workflow itself has ended or has not begun.
     """
     if execution not in (yield from flow_locks.lock([execution])):
         return None
-    batch = WorkflowBatch(Deferred(), new_id, now, done)
+    batch = WorkflowBatch(Deferred(), new_id, now, consequences)
     yield from batch.load([execution])
     if batch.runs[execution].is_over:
         return None
@@ -143,7 +145,7 @@ def _hold_back(run: WorkflowRun) -> Script[list[WaitingSlice]]:
     return [paused(unstarted, gate) for unstarted in (*queued, *waiting)]
 
 
-def _release(flows: Collection[UUID], now: Instant, done: Consequences) -> Script[None]:
+def _release(flows: Collection[UUID], now: Instant, consequences: Consequences) -> Script[None]:
     """Let executions that the pause held back wait for their due time instead, which is over for most of them."""
     rows = yield ForEach(AT_GATE, (("gate", "text"),), [(gate_of(execution),) for execution in sorted(flows)])
     if not rows:
@@ -154,4 +156,4 @@ def _release(flows: Collection[UUID], now: Instant, done: Consequences) -> Scrip
     yield shelves.put_waiting(
         [structs.replace(s, reason="delay", gate=None, wake_at=at) for s, at in zip(held, due, strict=True)]
     )
-    done.wake_by(min(due))
+    consequences.wake_by(min(due))

@@ -98,7 +98,7 @@ def _without_reused_items(taken: Takeover, run: WorkflowRun, start: Start, begun
     return structs.replace(start, items=[start.items[at] for at in left], item_indexes=left)
 
 
-def changes_of(begun: NewChildren, now: Instant, done: Consequences) -> list[Change]:
+def changes_of(begun: NewChildren, now: Instant, consequences: Consequences) -> list[Change]:
     """Return the changes that store new children, and record in `done` their parcels, lanes and due times.
 
     If `done.keeps_newborn` is set, children that may run at once are added to `done.newborn` and not queued.
@@ -108,16 +108,16 @@ def changes_of(begun: NewChildren, now: Instant, done: Consequences) -> list[Cha
     ready, later = assign_shelves(begun.parcels, now)
     if begun.paused:
         ready, later = _move_to_gate(ready, later, begun)
-    if done.keeps_newborn:
-        done.newborn += ready
+    if consequences.keeps_newborn:
+        consequences.newborn += ready
     else:
         for lane, rank in least_ranks(ready).items():
-            done.queue_lane(lane, rank)
-    done.wake_by(first_wake(later))
-    done.parcels += [parcel for parcel, _ in begun.parcels]
+            consequences.queue_lane(lane, rank)
+    consequences.wake_by(first_wake(later))
+    consequences.parcels += [parcel for parcel, _ in begun.parcels]
     return [
         insert_parcels(begun.parcels),
-        *([] if done.keeps_newborn else [shelves.put_queued(ready)]),
+        *([] if consequences.keeps_newborn else [shelves.put_queued(ready)]),
         shelves.put_waiting(later),
         *insert_timeouts(begun.parcels),
         Insert("flow_parcels", FANNED, begun.foreach_parcels),

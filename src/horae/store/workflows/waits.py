@@ -70,7 +70,9 @@ REMINDED = Statement(
 _read_wait = msgspec.json.Decoder(Wait).decode
 
 
-def begin(run: WorkflowRun, awaits: Sequence[StepWait], moves: Deferred, now: Instant) -> Script[list[StepEnd]]:
+def begin_waits(
+    run: WorkflowRun, awaits: Sequence[StepWait], deferred: Deferred, now: Instant
+) -> Script[list[StepEnd]]:
     """Store the waits of steps; return the steps that end at once because their signal has arrived already.
 
     A `Sleep` has no row of its own: it is over at the `wake_at` of the step's row.
@@ -88,7 +90,7 @@ def begin(run: WorkflowRun, awaits: Sequence[StepWait], moves: Deferred, now: In
         wait = msgspec.json.encode(one.wait).decode()
         rows.append((*place, one.step, run.stored.namespace, kind, name, wait, one.remind_at, now))
     if rows:
-        moves.add([Insert("flow_waits", WAITS, rows)])
+        deferred.add([Insert("flow_waits", WAITS, rows)])
     return ended
 
 
@@ -132,12 +134,12 @@ def record_events(
     return bool(rows)
 
 
-def with_events(limit: int) -> Script[list[UUID]]:
+def workflows_with_events(limit: int) -> Script[list[UUID]]:
     """Return up to `limit` workflows that have stored events which have not been checked yet."""
     return [row[0] for row in (yield Fetch(FLOWS_WITH_NEWS, (limit,)))]
 
 
-def ended_by_events(run: WorkflowRun, moves: Deferred) -> Script[list[StepEnd]]:
+def ended_by_events(run: WorkflowRun, deferred: Deferred) -> Script[list[StepEnd]]:
     """Check the events that are stored for a workflow, and delete them; return the steps whose waits they end.
 
     A step receives the oldest event that passes its filter.
@@ -150,13 +152,13 @@ def ended_by_events(run: WorkflowRun, moves: Deferred) -> Script[list[StepEnd]]:
         if node is None or step in ended:
             continue
         event = msgspec.json.decode(payload)
-        if (yield from run.ask(passes(node, run.stored.about, event), moves)):
+        if (yield from run.ask(passes(node, run.stored.about, event), deferred)):
             ended[step] = StepEnd(step=step, result=payload)
     yield ForEach(DROP_NEWS, STEP, sorted({(*place, row[2]) for row in rows}))
     return list(ended.values())
 
 
-def remind(limit: int, now: Instant, done: Consequences) -> Script[None]:
+def remind(limit: int, now: Instant, consequences: Consequences) -> Script[None]:
     """Send the reminders of open approvals that are due.
 
     The reminder is an event that says again that the step is waiting. Also set the time of the next reminder.
@@ -167,6 +169,6 @@ def remind(limit: int, now: Instant, done: Consequences) -> Script[None]:
         approval = _read_wait(wait)
         span = approval.remind if isinstance(approval, Approval) else None
         again.append((parcel, item, step, None if span is None else now + span))
-        done.stepped.append(StepChange(execution, job, namespace, step, "waiting"))
+        consequences.stepped.append(StepChange(execution, job, namespace, step, "waiting"))
     if again:
         yield ForEach(REMINDED, (*STEP, ("remind_at", "bigint")), sorted(again))

@@ -54,7 +54,7 @@ SOCKET = 3
 PR_SET_PDEATHSIG = 1
 
 
-class PipePort:
+class WorkerConnection:
     """The connection from an execution in this process to the worker that ordered it."""
 
     def __init__(self, child: "ChildRuntime", redactor: Redactor | None) -> None:
@@ -87,7 +87,7 @@ class ChildRuntime:
         self._orders: SimpleQueue[OrderFrame] = SimpleQueue()
         self._asked: dict[int, tuple[ExecutionRequest, Future[Any]]] = {}
         self._ids = itertools.count(1)
-        self._port: PipePort | None = None
+        self._port: WorkerConnection | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
         self._binders: dict[tuple[str, bytes], Bind] = {}
@@ -119,11 +119,11 @@ class ChildRuntime:
     # Orders
 
     def _execute(self, order: OrderFrame) -> EndFrame:
-        self._port = port = PipePort(self, Redactor(order.secrets.values()) if order.secrets else None)
+        self._port = port = WorkerConnection(self, Redactor(order.secrets.values()) if order.secrets else None)
         context = Context(order.facts, port, order.secrets)
         retry = None
         try:
-            entry = find(order.module, order.function)
+            entry = load_function(order.module, order.function)
             retry = entry.retry_function
             CURRENT.set(lambda: context)
             with current_trace(TraceHeaders(order.facts.trace, order.facts.trace_state)):
@@ -223,7 +223,7 @@ class ChildRuntime:
             future.set_result(decode_answer(ask, reply))
 
 
-def find(module: str, name: str) -> Any:
+def load_function(module: str, name: str) -> Any:
     """Return the registered function of this name; a bare function is wrapped as one."""
     found: Any = importlib.import_module(module)
     for part in name.split("."):

@@ -44,7 +44,7 @@ def _turn(view: LaneState) -> tuple[bool, float, int]:
     """Return the sort key of a share: first shares with an unfilled reserve, then by received service, then by the time
     since the last grant.
     """
-    return view.owed <= 0, view.virtual, view.served
+    return view.owed <= 0, view.virtual, view.last_grant
 
 
 async def other_queues(sources: Sources, case: ExecutionCase) -> list[Blocker]:
@@ -71,9 +71,9 @@ async def other_queues(sources: Sources, case: ExecutionCase) -> list[Blocker]:
 def _comes_before(preferences: QueuePreferences, other: int, own: int) -> bool:
     if preferences.strict:
         return preferences.place(other) < preferences.place(own)
-    shares = preferences.shares
-    return (shares.virtual(other), shares.served(other), preferences.place(other)) < (
-        shares.virtual(own), shares.served(own), preferences.place(own),
+    shares = preferences.virtual_times
+    return (shares.virtual(other), shares.last_grant(other), preferences.place(other)) < (
+        shares.virtual(own), shares.last_grant(own), preferences.place(own),
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from horae.features.alerts.store.alerts import LAST
 from horae.features.alerts.store.notice_writer import Alert
 from horae.features.alerts.store.notices import Delivery, Notice
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
-from horae.model.base.event import Event
+from horae.model.base.event import ChangeEvent
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Page, shown_time
 from horae.store.contract import Store
@@ -112,7 +112,7 @@ class Alerts:
         if found.acknowledged_at is None:
             raise Conflict("This alert has ended.", "Only firing alerts can be acknowledged.")
         if found.state == "firing":
-            event = Event("alert", found.id, "acknowledged", namespace, self._env.now(), found.job)
+            event = ChangeEvent("alert", found.id, "acknowledged", namespace, self._env.now(), found.job)
             self._hints.send(Hint(events=[event]))
         return (await self._shown([found]))[0]
 
@@ -121,7 +121,7 @@ class Alerts:
         await self._rules.stored(namespace, name)
         changed = await self._store.change(lambda now: moves.acknowledge_all(namespace, name, by, now))
         events = [
-            Event("alert", alert_id, "acknowledged", namespace, self._env.now(), job) for alert_id, job in changed
+            ChangeEvent("alert", alert_id, "acknowledged", namespace, self._env.now(), job) for alert_id, job in changed
         ]
         if events:
             self._hints.send(Hint(events=events[:MOST_EVENTS]))

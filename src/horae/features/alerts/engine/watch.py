@@ -26,7 +26,7 @@ from horae.features.alerts.store import rules as alert_rules
 from horae.features.alerts.store.notice_writer import Alert
 from horae.features.alerts.store.rules import StoredRule
 from horae.model.base.duration import DAY
-from horae.model.base.event import Event
+from horae.model.base.event import ChangeEvent
 from horae.store.contract import Store
 from horae.store.executions.reads import housekeeping
 
@@ -177,7 +177,7 @@ class AlertWatch:
             write(
                 f"alert is {state}", rule=alert.rule, subject=alert.subject, alert=str(alert.id), detail=alert.message
             )
-            event = Event("alert", alert.id, state, alert.namespace, self._env.now(), alert.job)
+            event = ChangeEvent("alert", alert.id, state, alert.namespace, self._env.now(), alert.job)
             self._hints.send(Hint(events=[event]))
 
     async def _forget(self) -> None:

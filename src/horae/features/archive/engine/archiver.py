@@ -92,13 +92,13 @@ class Archiver:
 
     async def _page(self, namespace: int, outcomes: tuple[Outcome, ...], retention: Retention, now: Instant) -> None:
         """Archive the expired executions in the next page of a namespace's parcels."""
-        after = self._walked.get(namespace, expiry.START)
+        after = self._walked.get(namespace, expiry.FIRST_ID)
         before = now - retention.shortest_of(namespace)
         place, over = await self._store.read(lambda: expiry.past_retention(after, before, retention, now, PAGE))
         if over and not await self._archive(namespace, outcomes, over):
             self._walk_at[namespace] = self._env.clock.monotonic() + LOOK
             return
-        self._walked[namespace] = place or expiry.START
+        self._walked[namespace] = place or expiry.FIRST_ID
         if place is None:
             await self._mark_readable({namespace})
             self._walk_at[namespace] = self._env.clock.monotonic() + WALK

@@ -8,7 +8,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.features.backfills.model.values import Backfill, BackfillCounts, BackfillState
 from horae.store.base.shelves import Columns, names
-from horae.store.expiry.expiry import Ages
+from horae.store.expiry.expiry import Cutoffs
 from horae.store.script import Fetch, Insert, Row, Script, Statement
 from horae.store.tenancy.holdings import Holdings, PendingWork, records
 
@@ -177,10 +177,10 @@ def count_unfinished(most: int) -> Script[list[UnfinishedBackfills]]:
     ]
 
 
-def sweep(ages: Ages, most: int = 1000) -> Script[bool]:
+def sweep(cutoffs: Cutoffs, most: int = 1000) -> Script[bool]:
     """Delete backfills that were completed long ago; return true if there may be more."""
-    gone = yield Fetch(OLD_RUNS, (ages.executions, most))
-    yield Fetch(OLD, (ages.executions,))
+    gone = yield Fetch(OLD_RUNS, (cutoffs.executions, most))
+    yield Fetch(OLD, (cutoffs.executions,))
     return len(gone) == most
 
 

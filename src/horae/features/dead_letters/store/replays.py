@@ -14,7 +14,7 @@ from horae.env import Instant
 from horae.features.dead_letters.model import LEASE, OPEN, LetterFilter, Replay, ReplayState
 from horae.model.admission.rate import Rate
 from horae.store.base.shelves import Columns, json_or_none, names
-from horae.store.expiry.expiry import Ages
+from horae.store.expiry.expiry import Cutoffs
 from horae.store.script import Fetch, Insert, Row, Script, Statement
 from horae.store.tenancy.holdings import Holdings, PendingWork, records
 
@@ -141,9 +141,9 @@ def change(
     return before
 
 
-def sweep(ages: Ages) -> Script[bool]:
+def sweep(cutoffs: Cutoffs) -> Script[bool]:
     """Delete all replays that ended before the retention."""
-    yield Fetch(FORGET, (ages.executions,))
+    yield Fetch(FORGET, (cutoffs.executions,))
     return False
 
 

@@ -51,9 +51,11 @@ class NamespaceCanceller:
             self._outcomes.publish_request(session)
 
     async def _some(self, shelf: str, namespace: int, after: tuple[UUID, int], low: UUID) -> CancelBatch:
-        done, new_id = Consequences(), self._store.env.new_id
+        consequences, new_id = Consequences(), self._store.env.new_id
         batch = await self._store.change(
-            lambda now: namespace_end.cancel_pending(shelf, namespace, new_id, after, low, BATCH, REASON, now, done)
+            lambda now: namespace_end.cancel_pending(
+                shelf, namespace, new_id, after, low, BATCH, REASON, now, consequences
+            )
         )
-        self._store.started(done)
+        self._store.started(consequences)
         return batch

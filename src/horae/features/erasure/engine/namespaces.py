@@ -28,7 +28,7 @@ from horae.model.base.instant import format_instant
 from horae.model.tenancy.namespace import DEFAULT_NAMESPACE, Namespace
 from horae.model.tenancy.principal import Principal
 from horae.store.contract import Store
-from horae.store.expiry.expiry import START
+from horae.store.expiry.expiry import FIRST_ID
 from horae.store.script import Script
 from horae.store.tenancy.holdings import EraseBatch, all_holdings
 
@@ -119,7 +119,7 @@ class NamespaceErasures:
 
     async def _erase_data(self, found: Namespace, before: Instant, part: "_Part") -> bool:
         """Erase executions and other records from before an instant; return whether all of them were erased."""
-        place: UUID | None = START
+        place: UUID | None = FIRST_ID
         while place is not None and part.goes_on:
             batch = erase_ended(found.id, place, first_id_at(before), BATCH)
             done = await self._store.write_slowly(batch)

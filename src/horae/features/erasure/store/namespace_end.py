@@ -59,14 +59,14 @@ def under_way(kind: PendingWork, namespace: int, before: Instant) -> Script[list
 
 def cancel_pending(
     shelf: str, namespace: int, new_id: NewId, after: Place, before: UUID, limit: int, reason: str, now: Instant,
-    done: Consequences,
+    consequences: Consequences,
 ) -> Script[CancelBatch]:  # fmt: skip
     """Cancel a batch of waiting or queued executions.
 
     Because of SKIP LOCKED, slices that another transaction has locked, such as a claim, are left to that transaction.
     """
     rows = yield Fetch(PENDING[shelf], (namespace, *after, before, limit))
-    return (yield from cancel_batch(shelf, rows, limit, new_id, reason, now, done))
+    return (yield from cancel_batch(shelf, rows, limit, new_id, reason, now, consequences))
 
 
 def workflows(namespace: int, before: UUID, limit: int) -> Script[list[UUID]]:

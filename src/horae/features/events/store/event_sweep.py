@@ -1,7 +1,7 @@
 """Deletion of old events with their fires, of ended webhooks, and of places that are no longer watched."""
 
 from horae.env import Instant
-from horae.store.expiry.expiry import Ages
+from horae.store.expiry.expiry import Cutoffs
 from horae.store.script import Fetch, ForEach, Script, Statement
 from horae.store.tenancy.holdings import Holdings, drops, records, rows
 
@@ -40,12 +40,12 @@ DROP_WATCH = Statement("drop_watch", "DELETE FROM watches WHERE id = $1")
 FEW = 10  # watches per sweep
 
 
-def sweep(ages: Ages, most: int = 1000) -> Script[bool]:
+def sweep(cutoffs: Cutoffs, most: int = 1000) -> Script[bool]:
     """Delete old events, ended webhooks and gone watches; return true if there may be more."""
-    before = ages.fires
+    before = cutoffs.fires
     events = yield Fetch(OLD_EVENTS, (before, most))
     yield ForEach(OLD_EVENT_FIRES, (("event", "uuid"),), events)
-    yield Fetch(ENDED_HOOKS, (ages.now,))
+    yield Fetch(ENDED_HOOKS, (cutoffs.now,))
     yield Fetch(LEFT_HOOKS, (before,))
     gone = yield Fetch(GONE_WATCHES, (before, FEW))
     more = len(events) == most or len(gone) == FEW

@@ -256,11 +256,11 @@ def write_fires(
     asked = yield from assign_share_lanes([wanted for _, wanted in fired], now)
     placed, parcels = place(asked, {}, new_id, now)
     free = [(parcel, lead) for parcel, lead in parcels if not turns.is_gated(parcel)]
-    done = Consequences()
+    consequences = Consequences()
     if free:
-        done.lanes, done.wake_at = yield from put_parcels(free, now)
+        consequences.lanes, consequences.wake_at = yield from put_parcels(free, now)
     if any(d.listener.key is not None for d, _ in fired):
-        yield from _settle([parcel for parcel, _ in parcels], [d.listener for d, _ in fired], new_id, now, done)
+        yield from _settle([parcel for parcel, _ in parcels], [d.listener for d, _ in fired], new_id, now, consequences)
     executions: dict[tuple[UUID, UUID], UUID] = {}
     for (d, _), receipts in zip(fired, placed, strict=True):
         executions[d.listener.timer.id, d.event] = d.listener.last = receipts[0].execution_id
@@ -283,7 +283,9 @@ def write_fires(
             COUNT_FIRES, columns, [(trigger_id, one.fires, one.last) for trigger_id, one in sorted(counting.items())]
         )
     blocked = len(free) < len(parcels)
-    return WrittenFires(executions, [parcel for parcel, _ in parcels], done.lanes, done.next, blocked, decided)
+    return WrittenFires(
+        executions, [parcel for parcel, _ in parcels], consequences.lanes, consequences.next, blocked, decided
+    )
 
 
 def _check_room(
@@ -324,11 +326,11 @@ def _settle(
     fired: Sequence[EventListener],
     new_id: Callable[[], UUID],
     now: Instant,
-    done: Consequences,
+    consequences: Consequences,
 ) -> Script[None]:
     """Put executions in line for their turns; end waiting executions that they replace, and advance dependent jobs."""
     replacing = {one.key for one in fired if one.key is not None and one.replaces}
     over = yield from turns.settle(parcels, replacing, now)
     if over:
         yield from lock_around({one.job for one in over})
-        yield from arrive(over, new_id, now, done)
+        yield from arrive(over, new_id, now, consequences)

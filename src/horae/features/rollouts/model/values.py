@@ -8,37 +8,37 @@ from msgspec import Struct
 from horae.env import Micros
 from horae.model.definitions.rollout import Outcome, RolloutAttempts, RolloutPlan
 
-STEPS = 8  # duration buckets per power of two, so that a bucket is 9 % longer than the one before
-UNTIMED = -1  # the bucket of attempts whose duration is not known
+BUCKETS_PER_DOUBLING = 8  # duration buckets per power of two, so that a bucket is 9 % longer than the one before
+UNKNOWN_DURATION = -1  # the bucket of attempts whose duration is not known
 
 
 def buckets_of(attempts: RolloutAttempts) -> Iterator[tuple[int, int]]:
-    """Yield (bucket, count) pairs. Attempts of unknown duration come last, in the bucket UNTIMED."""
-    yield from ((bucket_of(span), 1) for span in attempts.spans)
-    if attempts.count > len(attempts.spans):
-        yield UNTIMED, attempts.count - len(attempts.spans)
+    """Yield (bucket, count) pairs. Attempts of unknown duration come last, in the bucket UNKNOWN_DURATION."""
+    yield from ((bucket_of(span), 1) for span in attempts.durations)
+    if attempts.count > len(attempts.durations):
+        yield UNKNOWN_DURATION, attempts.count - len(attempts.durations)
 
 
-def bucket_of(span: Micros) -> int:
+def bucket_of(duration: Micros) -> int:
     """Return the bucket of a duration."""
-    return int(log2(span) * STEPS) if span > 1 else 0
+    return int(log2(duration) * BUCKETS_PER_DOUBLING) if duration > 1 else 0
 
 
-def span_of(bucket: int) -> Micros:
+def duration_of(bucket: int) -> Micros:
     """Return the duration that represents a bucket: its middle."""
-    return round(2 ** ((bucket + 0.5) / STEPS))
+    return round(2 ** ((bucket + 0.5) / BUCKETS_PER_DOUBLING))
 
 
 class Tally(Struct):
     """The counts of one version's attempts."""
 
     outcomes: dict[str, int] = {}
-    spans: dict[int, int] = {}  # bucket -> the number of successes
+    durations: dict[int, int] = {}  # bucket -> the number of successes
 
     def add(self, outcome: str, bucket: int, count: int) -> None:
         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + count
-        if outcome == "success" and bucket != UNTIMED:
-            self.spans[bucket] = self.spans.get(bucket, 0) + count
+        if outcome == "success" and bucket != UNKNOWN_DURATION:
+            self.durations[bucket] = self.durations.get(bucket, 0) + count
 
     def count(self, *outcomes: Outcome) -> int:
         return sum(self.outcomes.get(outcome, 0) for outcome in outcomes)
@@ -54,11 +54,11 @@ class Tally(Struct):
 
     def percentile(self, percent: float) -> Micros | None:
         """Return a percentile of the durations of successful attempts, accurate to about 10 %."""
-        wanted = sum(self.spans.values()) * percent / 100
-        for bucket in sorted(self.spans):
-            wanted -= self.spans[bucket]
+        wanted = sum(self.durations.values()) * percent / 100
+        for bucket in sorted(self.durations):
+            wanted -= self.durations[bucket]
             if wanted <= 0:
-                return span_of(bucket)
+                return duration_of(bucket)
         return None
 
 
@@ -78,6 +78,6 @@ def judge(plan: RolloutPlan, current: int, tallies: Mapping[int, Tally]) -> str 
     return None
 
 
-def others(plan: RolloutPlan, current: int) -> Collection[int]:
+def candidate_versions(plan: RolloutPlan, current: int) -> Collection[int]:
     """Return the versions other than the current one."""
     return sorted(plan.shares.keys() - {current})

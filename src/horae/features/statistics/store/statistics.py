@@ -10,7 +10,7 @@ from uuid import UUID
 from horae.env import SECOND, Instant
 from horae.model.executions.tally import RETENTION, JobTally, NamespaceTally, OutcomeCounts
 from horae.store.base.shelves import Columns
-from horae.store.expiry.expiry import Ages
+from horae.store.expiry.expiry import Cutoffs
 from horae.store.script import Among, Fetch, Insert, Script, Statement
 from horae.store.tenancy.holdings import OF_JOBS, Holdings, rows
 
@@ -88,10 +88,10 @@ def _expiry(table: str, of: str) -> Statement:
 EXPIRE = (_expiry("job_spans", "job"), _expiry("namespace_spans", "namespace"))
 
 
-def sweep(ages: Ages, most: int = 1000) -> Script[bool]:
+def sweep(cutoffs: Cutoffs, most: int = 1000) -> Script[bool]:
     """Delete a batch of rows of each length that are past their retention; return whether there may be more."""
     more = False
     for statement in EXPIRE:
         for span, kept in RETENTION.items():
-            more |= len((yield Fetch(statement, (span, ages.now - kept * SECOND, most)))) == most
+            more |= len((yield Fetch(statement, (span, cutoffs.now - kept * SECOND, most)))) == most
     return more

@@ -34,7 +34,7 @@ def change(
     edits: Sequence[tuple[StoredJob, JobDraft]],
     new_id: NewId,
     now: Instant,
-    done: Consequences,
+    consequences: Consequences,
 ) -> Script[None]:
     """Write the next version of a template and of all jobs that it changes.
 
@@ -46,7 +46,7 @@ def change(
     yield from _check(before, seen)  # guard: template-unchanged
     yield from templates.change(before.id, before.version + 1, body, now)
     for job, draft in edits:
-        if not (yield from job_changes.edit(job, draft, new_id, now, done=done)):
+        if not (yield from job_changes.edit(job, draft, new_id, now, consequences=consequences)):
             raise JobsChanged
 
 

@@ -121,14 +121,14 @@ class Templates:
         raise Busy(f'Template "{name}" was changed again and again meanwhile.')
 
     async def _change(self, before: JobTemplate, body: Body, effect: _Effect) -> bool:
-        done = Consequences()
+        consequences = Consequences()
         try:
             await self._store.change(
-                lambda now: changes.change(before, body, effect.seen, effect.edits, self._env.new_id, now, done)
+                lambda now: changes.change(before, body, effect.seen, effect.edits, self._env.new_id, now, consequences)
             )
         except changes.JobsChanged:
             return False
-        self._store.started(done)
+        self._store.started(consequences)
         for job, _ in effect.edits:
             self._jobs.announce_change(job.job)
         return True

@@ -5,7 +5,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.features.users.model import Member, User
-from horae.store.expiry.expiry import Ages
+from horae.store.expiry.expiry import Cutoffs
 from horae.store.script import Fetch, Row, Script, Statement
 from horae.store.tenancy.holdings import Holdings, drops, rows
 from horae.store.tenancy.keys import REVOKE_TOKENS
@@ -249,8 +249,8 @@ def _member(row: Row) -> Member:
     return Member(namespace=row[0], namespace_name=row[1], role=row[2], permissions=_permissions(row[3]))
 
 
-def sweep(ages: Ages) -> Script[bool]:
+def sweep(cutoffs: Cutoffs) -> Script[bool]:
     """Delete expired sessions, and expired sign-ins at an identity provider."""
     for statement in (OLD, OLD_FLOWS):
-        yield Fetch(statement, (ages.now,))
+        yield Fetch(statement, (cutoffs.now,))
     return False

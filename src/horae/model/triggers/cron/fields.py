@@ -31,12 +31,13 @@ class CronField:
     wraps: bool = False  # whether a range such as `22-2` is allowed, which continues at the beginning of the field
 
 
-SECOND = CronField("second", "second", 0, 59, (0, 59))
-MINUTE = CronField("minute", "minute", 0, 59, (0, 59))
-HOUR = CronField("hour", "hour", 0, 23, (0, 23))
-DOM = CronField("dom", "day-of-month", 1, 31, (1, 28))  # up to 28, so that H picks a day that every month has
-MONTH = CronField("month", "month", 1, 12, (1, 12), MONTHS)
-DOW = CronField("dow", "day-of-week", 0, 7, (0, 6), WEEKDAYS)  # 0 and 7 are both Sunday
+SECOND_FIELD = CronField("second", "second", 0, 59, (0, 59))
+MINUTE_FIELD = CronField("minute", "minute", 0, 59, (0, 59))
+HOUR_FIELD = CronField("hour", "hour", 0, 23, (0, 23))
+# H picks a day up to 28, which every month has.
+DAY_OF_MONTH_FIELD = CronField("dom", "day-of-month", 1, 31, (1, 28))
+MONTH_FIELD = CronField("month", "month", 1, 12, (1, 12), MONTHS)
+DAY_OF_WEEK_FIELD = CronField("dow", "day-of-week", 0, 7, (0, 6), WEEKDAYS)  # 0 and 7 are both Sunday
 
 
 def refuse(where: CronField, item: str, reason: str, remedy: str) -> NoReturn:
@@ -88,7 +89,7 @@ def _read_range(where: CronField, item: str, base: str, step: int, key: str) -> 
     lo = read_number(where, item, first)
     if not dash:
         return lo, _open_end(where, item, lo, step) if step else lo
-    hi = 7 if where is DOW and last == "SUN" and lo > 0 else read_number(where, item, last)
+    hi = 7 if where is DAY_OF_WEEK_FIELD and last == "SUN" and lo > 0 else read_number(where, item, last)
     if hi < lo and not where.wraps:
         refuse(where, item, "the range runs backwards", _turned(where, first, last))
     return lo, hi if hi >= lo else hi + _size(where)
@@ -100,7 +101,7 @@ def _open_end(where: CronField, item: str, lo: int, step: int) -> int:
     Cron implementations disagree on whether the week ends with Saturday (6) or with Sunday (7). So an item of weekdays
     that would include the 7 is refused.
     """
-    if where is DOW and lo > 0 and (7 - lo) % step == 0:
+    if where is DAY_OF_WEEK_FIELD and lo > 0 and (7 - lo) % step == 0:
         remedy = f'Write "{lo}-7/{step}" with Sunday or "{lo}-6/{step}" without.' if lo < 7 else 'Write "SUN".'
         refuse(where, item, "it is not clear whether Sunday is included", remedy)
     return where.hi
@@ -148,13 +149,13 @@ def _expected(where: CronField) -> str:
 
 
 def _instead(where: CronField, value: int) -> str:
-    if value == where.hi + 1 and where.lo == 0 and where is not DOW:
+    if value == where.hi + 1 and where.lo == 0 and where is not DAY_OF_WEEK_FIELD:
         return f"Write 0: the {where.title} after {where.hi} is 0."
     if where.name == "dom" and value > 31:
         return 'Write "L" for the last day of the month.'
     if where.name == "dow" and value == 0:
         return 'In the quartz dialect 1 is Sunday and 7 Saturday. Write "SUN".'
-    if where is DOW and 1970 <= value <= 2200:
+    if where is DAY_OF_WEEK_FIELD and 1970 <= value <= 2200:
         return f"There is no field for the year; the quartz dialect has one, the seventh. {ORDER}"
     return _expected(where)
 
@@ -163,7 +164,7 @@ def _turned(where: CronField, first: str, last: str) -> str:
     """Suggest two forward ranges in place of a backwards range; for years, which do not repeat, the swapped range."""
     if where.name == "year":
         return f'Write "{last}-{first}".'
-    if where is DOW:
+    if where is DAY_OF_WEEK_FIELD:
         return f'Write "{first}-SAT,SUN-{last}".' if first != "SAT" else f'Write "SAT,SUN-{last}".'
     return f'Write "{first}-{where.hi},{where.lo}-{last}".'
 

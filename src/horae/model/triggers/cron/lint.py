@@ -17,7 +17,11 @@ def lint(x: CronExpression) -> list[str]:
 
 
 def _steps(x: CronExpression) -> Iterator[str]:
-    for where, text in zip((f.SECOND, f.MINUTE, f.HOUR, f.DOM, f.MONTH, f.DOW), x.fields, strict=True):
+    for where, text in zip(
+        (f.SECOND_FIELD, f.MINUTE_FIELD, f.HOUR_FIELD, f.DAY_OF_MONTH_FIELD, f.MONTH_FIELD, f.DAY_OF_WEEK_FIELD),
+        x.fields,
+        strict=True,
+    ):
         for item in text.split(","):
             base, slash, step = item.partition("/")
             if slash and base == "*":

@@ -19,7 +19,7 @@ _SPREAD = re.compile(r"(?<![A-Z])H(?![A-Z])", re.IGNORECASE)
 
 
 @lru_cache(maxsize=16_384)
-def parse_cron(text: str, dialect: str = "unix", key: str = "") -> CronExpression:
+def parse_cron(text: str, dialect: str = "unix", job_key: str = "") -> CronExpression:
     """Parse an expression or refuse it with the reason and a suggestion.
 
     `H` in an expression stands for a value computed from a hash of `key` ("namespace/job"), so that jobs with the same
@@ -38,7 +38,7 @@ def parse_cron(text: str, dialect: str = "unix", key: str = "") -> CronExpressio
     if clean.upper().startswith(("TZ=", "CRON_TZ=")):
         remedy = 'Write {"cron": "0 9 * * *", "timezone": "Europe/Paris"}.'
         raise BadInput("A time zone does not belong inside the expression.", remedy, field="schedule")
-    return _DIALECTS[dialect](clean, key)
+    return _DIALECTS[dialect](clean, job_key)
 
 
 def needs_key(text: str) -> bool:

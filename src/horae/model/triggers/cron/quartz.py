@@ -18,40 +18,41 @@ from horae.model.triggers.cron.wall import CronExpression, ceil_wall, ticks
 
 ORDER = "The fields are: second minute hour day-of-month month day-of-week [year]."
 
-SECOND, MINUTE, HOUR, DOM, MONTH = (
-    replace(each, order=ORDER, wraps=True) for each in (f.SECOND, f.MINUTE, f.HOUR, f.DOM, f.MONTH)
+SECOND_FIELD, MINUTE_FIELD, HOUR_FIELD, DAY_OF_MONTH_FIELD, MONTH_FIELD = (
+    replace(each, order=ORDER, wraps=True)
+    for each in (f.SECOND_FIELD, f.MINUTE_FIELD, f.HOUR_FIELD, f.DAY_OF_MONTH_FIELD, f.MONTH_FIELD)
 )
-DOW = CronField(
+DAY_OF_WEEK_FIELD = CronField(
     "dow", "day-of-week", 1, 7, (1, 7), {name: day + 1 for name, day in f.WEEKDAYS.items()}, ORDER, wraps=True
 )
-YEAR = CronField("year", "year", 1970, 2099, None, order=ORDER)
+YEAR_FIELD = CronField("year", "year", 1970, 2099, None, order=ORDER)
 
 _LAST_OFFSET = re.compile(r"L-(\d{1,2})(W?)", re.ASCII)
 _NO_BASE = re.compile(r"(^|,)/")
 _LAST_OF_WEEK = re.compile(r"(^|,)L(?=,|$)")
 
 
-def parse_quartz(text: str, key: str) -> CronExpression:
+def parse_quartz(text: str, job_key: str) -> CronExpression:
     """Parse an expression. Refuse one that is ambiguous, wrong or never fires, with the reason and a suggestion."""
     *parts, year = _split(text)
     second, minute, hour, dom, month, dow = parts
     _refuse_questions(second, minute, hour, month, year)
     _require_question(text, parts, year)
-    days_of_month = read_days(DOM, dom, key, _counted_in_month)
-    days_of_week = read_weekdays(DOW, _LAST_OF_WEEK.sub(r"\1SAT", dow), key, counted_weekday)
+    days_of_month = read_days(DAY_OF_MONTH_FIELD, dom, job_key, _counted_in_month)
+    days_of_week = read_weekdays(DAY_OF_WEEK_FIELD, _LAST_OF_WEEK.sub(r"\1SAT", dow), job_key, counted_weekday)
     x = CronExpression(
         text=text,
         fields=tuple(parts),
-        seconds=ticks(read_list(SECOND, second, key), 60),
-        minutes=ticks(read_list(MINUTE, minute, key), 60),
-        hours=ticks(read_list(HOUR, hour, key), 24),
-        months=read_list(MONTH, month, key),
+        seconds=ticks(read_list(SECOND_FIELD, second, job_key), 60),
+        minutes=ticks(read_list(MINUTE_FIELD, minute, job_key), 60),
+        hours=ticks(read_list(HOUR_FIELD, hour, job_key), 24),
+        months=read_list(MONTH_FIELD, month, job_key),
         days=month_days(days_of_month, days_of_week, both=True),
         wild=any(part.startswith("*") for part in (second, minute, hour)),
         dom=days_of_month,
         dow=days_of_week,
         both=True,
-        years=_years(year, key),
+        years=_years(year, job_key),
         dialect="quartz",
     )
     if ceil_wall(x, 0) is None:  # search from 1970, since no expression names an earlier year
@@ -108,7 +109,7 @@ def _translated(parts: list[str]) -> str:
 
 
 def _refuse_questions(*parts: str) -> None:
-    for where, part in zip((SECOND, MINUTE, HOUR, MONTH, YEAR), parts, strict=True):
+    for where, part in zip((SECOND_FIELD, MINUTE_FIELD, HOUR_FIELD, MONTH_FIELD, YEAR_FIELD), parts, strict=True):
         if "?" in part:
             refuse(where, part, "? is allowed in a day field only", 'Write "*" for every value.')
 
@@ -146,8 +147,8 @@ def _counted_in_month(where: CronField, item: str) -> Special | None:
 def _years(text: str, key: str) -> tuple[int, ...] | None:
     if text == "*":
         return None
-    bits = read_list(YEAR, text, key)
-    return tuple(year for year in range(YEAR.lo, YEAR.hi + 1) if bits >> year & 1)
+    bits = read_list(YEAR_FIELD, text, key)
+    return tuple(year for year in range(YEAR_FIELD.lo, YEAR_FIELD.hi + 1) if bits >> year & 1)
 
 
 def _refuse_never(x: CronExpression, year: str) -> None:

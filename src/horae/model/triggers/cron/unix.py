@@ -18,13 +18,13 @@ MACROS = {
 }
 
 
-def parse_unix(text: str, key: str) -> CronExpression:
+def parse_unix(text: str, job_key: str) -> CronExpression:
     """Parse an expression. Refuse one that is ambiguous, wrong or never fires, with the reason and a suggestion."""
     parts = _split(text)
     second, minute, hour, dom, month, dow = parts
-    months = read_list(f.MONTH, month, key)
-    days_of_month = read_days(f.DOM, dom, key, _counted_in_month)
-    days_of_week = read_weekdays(f.DOW, dow, key, _counted_weekday)
+    months = read_list(f.MONTH_FIELD, month, job_key)
+    days_of_month = read_days(f.DAY_OF_MONTH_FIELD, dom, job_key, _counted_in_month)
+    days_of_week = read_weekdays(f.DAY_OF_WEEK_FIELD, dow, job_key, _counted_weekday)
     both = dom.startswith(("*", "?")) or dow.startswith(("*", "?"))
     days = month_days(days_of_month, days_of_week, both=both)
     if never(months, days):
@@ -36,9 +36,9 @@ def parse_unix(text: str, key: str) -> CronExpression:
     return CronExpression(
         text=text,
         fields=parts,
-        seconds=ticks(read_list(f.SECOND, second, key), 60),
-        minutes=ticks(read_list(f.MINUTE, minute, key), 60),
-        hours=ticks(read_list(f.HOUR, hour, key), 24),
+        seconds=ticks(read_list(f.SECOND_FIELD, second, job_key), 60),
+        minutes=ticks(read_list(f.MINUTE_FIELD, minute, job_key), 60),
+        hours=ticks(read_list(f.HOUR_FIELD, hour, job_key), 24),
         months=months,
         days=days,
         wild=any(part.startswith(("*", "?")) for part in (second, minute, hour)),

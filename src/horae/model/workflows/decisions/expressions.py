@@ -8,7 +8,7 @@ import msgspec
 
 from horae.errors import BadInput
 from horae.model.base.instant import format_instant
-from horae.model.base.paths import PASSED, RemoteValue
+from horae.model.base.paths import SKIPPED_TEXT, RemoteValue
 from horae.model.executions.output.artifact import size_of_reference
 from horae.model.expressions.meter import MOST_STEPS, limited_budget
 from horae.model.expressions.template import Expression, Names, TemplateError, as_text, parts_of
@@ -22,7 +22,7 @@ OF_ERROR = KNOWN | {"error"}  # for handlers and undo steps
 OF_EVENT = KNOWN | {"event"}
 _QUOTED = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\''
 _STEP_REFERENCE = re.compile(
-    rf"(?:(?<![\w.])steps\s*(?:\.\s*(?P<name>[A-Za-z_]\w*)|\[\s*(?P<quoted>{_QUOTED})\s*\]|(?P<bare>)))|{PASSED}"
+    rf"(?:(?<![\w.])steps\s*(?:\.\s*(?P<name>[A-Za-z_]\w*)|\[\s*(?P<quoted>{_QUOTED})\s*\]|(?P<bare>)))|{SKIPPED_TEXT}"
 )
 CONDITION = 'Write a condition, as "${steps.extract.result.rows > 0}".'
 

@@ -11,7 +11,7 @@ STEP = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 OWNED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(?:/[A-Za-z][A-Za-z0-9_-]{0,63}(?::undo)?)+")
 
 
-def a_step_name(value: Any) -> str:
+def check_step_name(value: Any) -> str:
     """Validate the name of a step. Raises BadInput."""
     if not isinstance(value, str) or not STEP.fullmatch(value):
         shown = repr(value[:60]) if isinstance(value, str) else "That"

@@ -14,7 +14,7 @@ from horae.model.executions.parcel import check_item
 from horae.model.fields.table import Field, Row, Table, rows_of
 from horae.model.fields.values import a_list, a_text, an_object, refuse_unknown
 from horae.model.workflows.decisions.check import with_step_name
-from horae.model.workflows.decisions.naming import a_step_name
+from horae.model.workflows.decisions.naming import check_step_name
 from horae.model.workflows.decisions.values import CALL, MOST_STEPS, Call, WorkflowStep
 from horae.model.workflows.kinds import StepField
 
@@ -74,7 +74,7 @@ def _read(value: Any, place: str) -> WorkflowStep:
     if "name" not in given:
         raise BadInput(f"{place} has no name.", _ACCEPTED, field=f"{place}.name")
     try:
-        name = a_step_name(given["name"])
+        name = check_step_name(given["name"])
     except BadInput as error:
         raise BadInput(error.detail, error.remedy, field=f"{place}.name") from None
     with of_step(name, place):

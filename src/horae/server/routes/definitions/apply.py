@@ -77,7 +77,7 @@ class YamlView(View, frozen=True, kw_only=True):
     places: dict[str, tuple[int, int]]
 
 
-@post(f"{API}/yaml", "yaml.read", YamlView, access=VIEW, scope=unscoped, audit=UNRECORDED, repeats="by itself")
+@post(f"{API}/yaml", "yaml.read", YamlView, access=VIEW, scope=unscoped, audit=UNRECORDED, idempotency="none")
 async def read_yaml(call: ApiCall, body: YamlBody) -> Response:
     """Parse a YAML document as `horae apply` does, and store nothing; an error has its line and column."""
     documents = await call.node.base.fair_access.compute(lambda: read_documents(body.text))

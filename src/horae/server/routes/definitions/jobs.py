@@ -218,7 +218,7 @@ async def restore(call: ApiCall) -> Response:
 
 @post(
     f"{API}/jobs/{{ref}}/trigger", "jobs.trigger", {202: TriggerReceipt, 200: TriggerReceipt},
-    access=OPERATE, scope=by_job, audit=UNRECORDED, repeats="submission",
+    access=OPERATE, scope=by_job, audit=UNRECORDED, idempotency="submission",
     refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
 async def trigger(call: ApiCall, body: SubmissionOptions) -> Response:

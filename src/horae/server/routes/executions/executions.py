@@ -58,7 +58,7 @@ async def by_submissions(call: ApiCall, arguments: Arguments) -> None:
     f"{API}/executions", "executions.submit",
     {201: (SubmissionReceipt, BulkReceipt), 200: SubmissionReceipt, 207: BulkReceipt},
     access=OPERATE, scope=by_submissions, audit=UNRECORDED, takes=(ExecutionBody, ManyOfOneJob, ManyExecutions),
-    limit=LARGE_LIMIT, repeats="submission", refuses=(NotFound, Conflict, KeyReused, OverQuota),
+    limit=LARGE_LIMIT, idempotency="submission", refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
 async def submit(call: ApiCall, body: SubmissionBody) -> Response:
     """Submit one execution, or many.
@@ -171,7 +171,7 @@ async def signal(call: ApiCall, body: NewSignal) -> Response:
 
 @post(
     f"{API}/callbacks/{{token}}", "callbacks.receive", SignalView,
-    access=PUBLIC, scope=closed, audit=UNRECORDED, status=202, repeats="by itself", limit=MAX_SIGNAL,
+    access=PUBLIC, scope=closed, audit=UNRECORDED, status=202, idempotency="none", limit=MAX_SIGNAL,
     refuses=(NotFound, Conflict, TooLarge),
 )  # fmt: skip
 async def receive_callback(call: ApiCall) -> Response:

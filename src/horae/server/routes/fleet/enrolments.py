@@ -43,7 +43,7 @@ class EnrolmentView(View, frozen=True, kw_only=True):
 
 @post(
     f"{API}/enrolments", "enrolments.create", EnrolmentView,
-    access=ADMIN, scope=closed, audit=ACTION, status=201, repeats="by itself",
+    access=ADMIN, scope=closed, audit=ACTION, status=201, idempotency="none",
 )  # fmt: skip
 async def create(call: ApiCall, body: EnrolmentBody) -> Response:
     """Create a token that one worker exchanges for its own key. A repeated request creates another token."""
@@ -57,7 +57,7 @@ async def create(call: ApiCall, body: EnrolmentBody) -> Response:
 
 @post(
     f"{API}/enrolments/redeem", "enrolments.redeem", KeyView,
-    access=PUBLIC, scope=closed, audit=UNRECORDED, status=201, repeats="by itself", limit=SMALL_LIMIT,
+    access=PUBLIC, scope=closed, audit=UNRECORDED, status=201, idempotency="none", limit=SMALL_LIMIT,
     refuses=(Unauthorized,),
 )  # fmt: skip
 async def redeem(call: ApiCall, body: RedeemBody) -> Response:

@@ -70,7 +70,7 @@ async def register(call: ApiCall, body: Register) -> Response:
 
 @post(
     f"{API}/sessions/{{id}}/exchange", "sessions.exchange", Answer,
-    access=WORKER, scope=by_session, audit=UNRECORDED, limit=LARGE_LIMIT, repeats="by itself", texts=False,
+    access=WORKER, scope=by_session, audit=UNRECORDED, limit=LARGE_LIMIT, idempotency="none", texts=False,
     refuses=(NotFound, SessionEnded),
 )  # fmt: skip
 async def exchange(call: ApiCall, body: Exchange) -> Response:
@@ -83,7 +83,7 @@ async def exchange(call: ApiCall, body: Exchange) -> Response:
 
 @post(
     f"{API}/sessions/{{id}}/executions", "sessions.submit", CompleteList[SubmissionReceipt],
-    access=WORKER, scope=by_session, audit=UNRECORDED, status=201, limit=LARGE_LIMIT, repeats="by itself",
+    access=WORKER, scope=by_session, audit=UNRECORDED, status=201, limit=LARGE_LIMIT, idempotency="none",
     refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
 async def submit(call: ApiCall, body: ChildSubmit) -> Response:
@@ -94,7 +94,7 @@ async def submit(call: ApiCall, body: ChildSubmit) -> Response:
 
 @post(
     f"{API}/sessions/{{id}}/steps", "sessions.remember", Remembered,
-    access=WORKER, scope=by_session, audit=UNRECORDED, repeats="by itself", limit=LARGE_LIMIT,
+    access=WORKER, scope=by_session, audit=UNRECORDED, idempotency="none", limit=LARGE_LIMIT,
     refuses=(NotFound, TooLarge),
 )  # fmt: skip
 async def remember(call: ApiCall, body: Remember) -> Response:
@@ -104,7 +104,7 @@ async def remember(call: ApiCall, body: Remember) -> Response:
 
 @post(
     f"{API}/sessions/{{id}}/awaits", "sessions.wait", Awaited,
-    access=WORKER, scope=by_session, audit=UNRECORDED, repeats="by itself", refuses=(NotFound, Conflict),
+    access=WORKER, scope=by_session, audit=UNRECORDED, idempotency="none", refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def wait(call: ApiCall, body: Await) -> Response:
     """Let a step of a running item wait for a signal; a received signal, or a timeout, is its result."""

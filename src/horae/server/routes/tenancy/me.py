@@ -59,7 +59,7 @@ class SignInRequest(RequestBody, frozen=True, kw_only=True):
 
 @post(
     f"{API}/sign-in", "me.sign-in", CallerView,
-    access=PUBLIC, scope=closed, audit=UNRECORDED, repeats="by itself", limit=SMALL_LIMIT,
+    access=PUBLIC, scope=closed, audit=UNRECORDED, idempotency="none", limit=SMALL_LIMIT,
     refuses=(Unauthorized, Forbidden),
 )  # fmt: skip
 async def sign_in(call: ApiCall, body: SignInRequest) -> Response:
@@ -83,7 +83,7 @@ async def sign_in(call: ApiCall, body: SignInRequest) -> Response:
 
 @post(
     f"{API}/sign-in/codes", "me.code", SignInCode,
-    access=VIEW, scope=unscoped, audit=ACTION, status=201, repeats="by itself",
+    access=VIEW, scope=unscoped, audit=ACTION, status=201, idempotency="none",
 )  # fmt: skip
 async def new_code(call: ApiCall) -> Response:
     """Create a code with which one browser can sign in within ten minutes, with this credential's permissions.
@@ -101,7 +101,7 @@ async def new_code(call: ApiCall) -> Response:
     scope=unscoped,
     audit=ACTION,
     status=204,
-    repeats="by itself",
+    idempotency="none",
 )
 async def sign_out(call: ApiCall) -> Response:
     """End this browser's sign-in.

@@ -65,7 +65,7 @@ async def delete_secret(call: ApiCall, query: DeleteSecretQuery) -> Response:
 
 @post(
     f"{API}/master-key/rotation", "secrets.rotate", RotationView,
-    access=INSTALLATION, scope=closed, audit=ACTION, repeats="by itself", refuses=(MasterKeyMissing,),
+    access=INSTALLATION, scope=closed, audit=ACTION, idempotency="none", refuses=(MasterKeyMissing,),
 )  # fmt: skip
 async def rotate(call: ApiCall) -> Response:
     """Encrypt all secrets of all namespaces with the first master key, so that other keys can be removed."""

@@ -287,7 +287,7 @@ class _Decider:
 
 
 def settle(
-    met: DeduplicationResult, asked: Sequence[NewItems], new_id: NewId, now: Instant, done: Consequences
+    met: DeduplicationResult, asked: Sequence[NewItems], new_id: NewId, now: Instant, consequences: Consequences
 ) -> Script[list[Parcel]]:
     """Write the windows, cancel replaced executions, and return the parcels of new windows.
 
@@ -296,7 +296,7 @@ def settle(
     opened = windows.write(list(met.windows.values()), now)
     if met.windows:
         yield Together(opened.changes)
-        done.wake_by(opened.wake_at)
+        consequences.wake_by(opened.wake_at)
     if met.replaced:  # these jobs are locked in one sorted order with those whose dependencies submissions wait for
         yield from lock_around({e.envelope.job for e in asked if e.deduplication or e.patience is not None})
     for execution in sorted(met.replaced.values()):

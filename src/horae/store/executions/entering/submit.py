@@ -92,15 +92,15 @@ def submit(
     keyed = [one for one in placed.parcels if flags_of(one[0].envelope.keys) & KEYED]
     admitted = (yield from enter_parcels(keyed, held, now)) if keyed else None
     lanes, wake_at = yield from put_parcels(placed.parcels, now, changes, held, admitted)
-    done = Consequences(lanes=lanes, wake_at=wake_at)
-    opened = (yield from deduplicate.settle(met, asked, new_id, now, done)) if met.has_changes else []
+    consequences = Consequences(lanes=lanes, wake_at=wake_at)
+    opened = (yield from deduplicate.settle(met, asked, new_id, now, consequences)) if met.has_changes else []
     if waiting:
-        yield from waits.begin(waiting, new_id, now, done)
+        yield from waits.begin(waiting, new_id, now, consequences)
     apart = _pieces(admitted.passed) if admitted is not None else {}
     known_states = {} if met.has_changes or waiting else apart
     answers = yield from update_receipts({**answers, **placed.answers}, held | apart.keys(), known_states)
     ordered = [answers[i] for i in range(len(submissions))]
-    return SubmitResult(ordered, [p for p, _ in placed.parcels], done.lanes, done.next, windows=opened)
+    return SubmitResult(ordered, [p for p, _ in placed.parcels], consequences.lanes, consequences.next, windows=opened)
 
 
 def _pieces(passed: GateResult) -> dict[UUID, list[StateRange]]:

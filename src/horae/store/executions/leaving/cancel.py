@@ -40,26 +40,26 @@ CancelVerdict = Literal["cancelled", "asked", "final", "moving", "unknown"]
 
 
 def cancel(
-    parcel: UUID, item: int, reason: str, now: Instant, new_id: NewId, done: Consequences | None = None
+    parcel: UUID, item: int, reason: str, now: Instant, new_id: NewId, consequences: Consequences | None = None
 ) -> Script[tuple[CancelVerdict, UUID | None]]:
     """Try to cancel one item. After the verdict `moving` the caller tries again in a new transaction.
 
     With the verdict `asked`, the session that was asked is returned. Dependent jobs and executions that wait for the
-    item's keys advance; `done` collects the executions that were started because of this.
+    item's keys advance; `consequences` collects the executions that were started because of this.
     """
-    done = Consequences() if done is None else done
+    consequences = Consequences() if consequences is None else consequences
     for shelf, find in (("waiting", ON_WAITING), ("queued", ON_QUEUED)):
         rows = yield Fetch(find, (parcel, item))
         if rows:
             found = shelves.waiting(rows[0]) if shelf == "waiting" else shelves.queued(rows[0])
             ended = as_cancelled(part(found, item, item + 1), reason, now)
-            yield from leave([found], [ended], new_id, now, done)
+            yield from leave([found], [ended], new_id, now, consequences)
             return "cancelled", None
     rows = yield Fetch(ON_RUNNING, (parcel, item))
     if rows:
         return (yield from _ask(parcel, item, rows[0][0], reason, now))
     if (yield Fetch(WITH_CHILDREN, (parcel, item))):
-        return (yield from flow_cancel.cancel(execution_id(parcel, item), reason, new_id, now, done)), None
+        return (yield from flow_cancel.cancel(execution_id(parcel, item), reason, new_id, now, consequences)), None
     rows = yield Fetch(ON_HISTORY, (parcel, item))
     if rows:
         return "final", None

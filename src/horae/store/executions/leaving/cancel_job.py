@@ -90,25 +90,25 @@ def cancel_pending(
     limit: int,
     reason: str,
     now: Instant,
-    done: Consequences | None = None,
+    consequences: Consequences | None = None,
 ) -> Script[CancelBatch]:
     """Cancel a batch of a job's waiting or queued slices; skip slices that another transaction, such as a claim, locks.
 
-    Dependent jobs advance; `done` collects the executions that were started because of this.
+    Dependent jobs advance; `consequences` collects the executions that were started because of this.
     """
     rows = yield Fetch(OF_JOB[shelf], (job, *after, limit))
-    return (yield from cancel_batch(shelf, rows, limit, new_id, reason, now, done))
+    return (yield from cancel_batch(shelf, rows, limit, new_id, reason, now, consequences))
 
 
 def cancel_batch(
-    shelf: str, rows: Rows, limit: int, new_id: NewId, reason: str, now: Instant, done: Consequences | None
+    shelf: str, rows: Rows, limit: int, new_id: NewId, reason: str, now: Instant, consequences: Consequences | None
 ) -> Script[CancelBatch]:
     """Cancel slices, given by their locked rows; fewer rows than the limit are the last batch."""
     if not rows:
         return CancelBatch(0, None)
     read = shelves.waiting if shelf == "waiting" else shelves.queued
     slices: list[WaitingSlice | QueuedSlice] = [read(row) for row in rows]
-    yield from cancel_slices(slices, new_id, reason, now, done)
+    yield from cancel_slices(slices, new_id, reason, now, consequences)
     last = slices[-1]
     return CancelBatch(sum(s.hi - s.lo for s in slices), (last.parcel, last.lo) if len(rows) == limit else None)
 
@@ -118,11 +118,11 @@ def cancel_slices(
     new_id: NewId,
     reason: str,
     now: Instant,
-    done: Consequences | None = None,
+    consequences: Consequences | None = None,
 ) -> Script[None]:
-    """Cancel slices that the caller has locked; `done` collects the executions that were started because of this."""
+    """Cancel slices that the caller has locked; `consequences` collects the executions that start because of this."""
     ended = [as_cancelled(s, reason, now) for s in slices]
-    yield from leave(slices, ended, new_id, now, Consequences() if done is None else done)
+    yield from leave(slices, ended, new_id, now, Consequences() if consequences is None else consequences)
 
 
 def cancel_more(
@@ -133,22 +133,28 @@ def cancel_more(
     limit: int,
     reason: str,
     now: Instant,
-    done: Consequences | None = None,
+    consequences: Consequences | None = None,
 ) -> Script[CancelBatch]:
     """Cancel the next batch of a deletion, unless the job was restored meanwhile."""
     if not (yield Fetch(STILL_ENDING, (job,))):
         return CancelBatch(0, None)
-    return (yield from cancel_pending(shelf, job, new_id, after, limit, reason, now, done))
+    return (yield from cancel_pending(shelf, job, new_id, after, limit, reason, now, consequences))
 
 
 def cancel_asleep(
-    job: UUID, new_id: NewId, after: Place, limit: int, reason: str, now: Instant, done: Consequences | None = None
+    job: UUID,
+    new_id: NewId,
+    after: Place,
+    limit: int,
+    reason: str,
+    now: Instant,
+    consequences: Consequences | None = None,
 ) -> Script[CancelBatch]:
     """Cancel the next batch of suspended executions of a deleted job, unless it was restored meanwhile."""
     if not (yield Fetch(STILL_STOPPING, (job,))):
         return CancelBatch(0, None)
     rows = yield Fetch(ASLEEP, (job, *after, limit))
-    return (yield from cancel_batch("waiting", rows, limit, new_id, reason, now, done))
+    return (yield from cancel_batch("waiting", rows, limit, new_id, reason, now, consequences))
 
 
 def is_pending(job: UUID) -> Script[bool]:

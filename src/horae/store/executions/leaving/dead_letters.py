@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from horae.env import Instant
-from horae.model.admission.keys import AGAIN
+from horae.model.admission.keys import REPLAYS
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.execution import CANCELLED
 from horae.model.executions.parcel import extra_of
@@ -43,7 +43,7 @@ def reopened(letters: Iterable[tuple[UUID, UUID]]) -> ForEach:
 
 def reopen(finished: Iterable[FinishedSlice]) -> Script[None]:
     """Reopen dead letters whose new executions were cancelled, by deleting their marks."""
-    given_up = [f.slice for f in finished if f.slice.flags & AGAIN and f.state == CANCELLED]
+    given_up = [f.slice for f in finished if f.slice.flags & REPLAYS and f.state == CANCELLED]
     if not given_up:
         return
     rows = yield ForEach(EXTRAS, (("parcel", "uuid"),), [(parcel,) for parcel in sorted({s.parcel for s in given_up})])

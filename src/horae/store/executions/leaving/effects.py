@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from horae.env import Instant, Micros
 from horae.model.admission.circuit import ParcelAttempts
-from horae.model.admission.keys import AGAIN, CHOSEN, CIRCUIT, KEYED
+from horae.model.admission.keys import CHOSEN, CIRCUIT, KEYED, REPLAYS
 from horae.model.definitions.rollout import RolloutAttempts
 from horae.model.executions.execution import CANCELLED
 from horae.model.executions.parcel import Parcel
@@ -93,23 +93,23 @@ def advance_dependents(effects: Effects, new_id: NewId, now: Instant) -> Script[
     ]
     if not over:
         return
-    done = Consequences()
-    yield from arrive(over, new_id, now, done)
-    merge_started(effects, done)
+    consequences = Consequences()
+    yield from arrive(over, new_id, now, consequences)
+    merge_started(effects, consequences)
 
 
-def merge_started(effects: Effects, done: Consequences) -> None:
+def merge_started(effects: Effects, consequences: Consequences) -> None:
     """Add the consequences for dependent jobs and workflows to the effects: started and ended executions and steps."""
-    for lane, rank in done.lanes.items():
+    for lane, rank in consequences.lanes.items():
         effects.requeued[lane] = min(rank, effects.requeued.get(lane, rank))
-    effects.wakes += [at for at in (done.wake_at, done.look_at) if at is not None]
+    effects.wakes += [at for at in (consequences.wake_at, consequences.check_at) if at is not None]
     effects.started += [
-        MovedItems(p.id, 0, len(p), p.envelope.job, p.envelope.namespace, "queued") for p in done.parcels
+        MovedItems(p.id, 0, len(p), p.envelope.job, p.envelope.namespace, "queued") for p in consequences.parcels
     ]
-    effects.started += [_moved(item_slice, "queued") for item_slice in done.released]
-    effects.created += done.parcels
-    effects.ended += done.ended
-    effects.stepped += done.stepped
+    effects.started += [_moved(item_slice, "queued") for item_slice in consequences.released]
+    effects.created += consequences.parcels
+    effects.ended += consequences.ended_workflows
+    effects.stepped += consequences.stepped
 
 
 def put_settled(fates: Settlement, worker: str, session: UUID, effects: Effects) -> Iterator[Insert]:
@@ -122,7 +122,7 @@ def put_settled(fates: Settlement, worker: str, session: UUID, effects: Effects)
         effects.freed |= {f.slice.parcel for f in fates.finished if f.slice.flags & KEYED}
         effects.ended += [_ended(f) for f in fates.finished]
         effects.ended_steps += [f for f in fates.finished if is_step(f.slice.flags)]
-        effects.cancelled_retries += [f for f in fates.finished if f.slice.flags & AGAIN and f.state == CANCELLED]
+        effects.cancelled_retries += [f for f in fates.finished if f.slice.flags & REPLAYS and f.state == CANCELLED]
         for f in fates.finished:
             if f.results is not None:
                 total = effects.result_bytes.get(f.slice.namespace, 0)

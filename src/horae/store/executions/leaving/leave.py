@@ -30,13 +30,13 @@ def leave(
     ended: Sequence[FinishedSlice],
     new_id: NewId,
     now: Instant,
-    done: Consequences,
+    consequences: Consequences,
     *more: Change,
 ) -> Script[None]:
     """Move the `ended` parts of waiting or queued slices to history, with all consequences.
 
     The caller has locked the `held` slices. Their parts that have not ended stay on their shelf. The changes `more` are
-    written together with the move. `done` collects the executions that were started as a consequence.
+    written together with the move. `consequences` collects the executions that were started as a consequence.
     """
     changes = _off([s for s in held if isinstance(s, WaitingSlice)], [s for s in held if isinstance(s, QueuedSlice)])
     rest = _rest(held, ended)
@@ -51,10 +51,10 @@ def leave(
     parents: list[FinishedSlice] = []
     if steps:
         moves = Deferred()
-        parents = yield from follow(steps, moves, new_id, now, done)
+        parents = yield from follow(steps, moves, new_id, now, consequences)
         yield from moves.make()
-        done.ended += [as_ended(f) for f in parents]
-    yield from advance_waiting([*ended, *parents], new_id, now, done)
+        consequences.ended_workflows += [as_ended(f) for f in parents]
+    yield from advance_waiting([*ended, *parents], new_id, now, consequences)
     yield from dead_letters.reopen(ended)
 
 
@@ -76,16 +76,18 @@ def _rest(
     ]
 
 
-def advance_waiting(ended: Sequence[FinishedSlice], new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
+def advance_waiting(
+    ended: Sequence[FinishedSlice], new_id: NewId, now: Instant, consequences: Consequences
+) -> Script[None]:
     """Queue executions that waited for the keys of ended executions, and advance joins that wait for their jobs."""
     keyed = {f.slice.parcel for f in ended if f.slice.flags & KEYED}
     if keyed:
         entered = yield from holders.free(keyed, now)
-        done.queue(entered.queued)
-        done.wake_by(entered.wake_at)
+        consequences.queue(entered.queued)
+        consequences.wake_by(entered.wake_at)
     over = [EndedItems(f.slice.parcel, f.slice.lo, f.slice.hi, f.slice.job, f.state) for f in ended]
     if over:
-        yield from arrive(over, new_id, now, done)
+        yield from arrive(over, new_id, now, consequences)
 
 
 def follow_attempts(
@@ -125,11 +127,11 @@ def _follow_steps(
     keeps_newborn: bool,
 ) -> Script[None]:
     steps, effects.ended_steps = effects.ended_steps, []
-    done = Consequences(keeps_newborn=keeps_newborn)
-    parents = yield from follow(steps, moves, new_id, now, done, child_cache)
-    effects.newborn += done.newborn
-    effects.open_lanes |= done.open
-    merge_started(effects, done)
+    consequences = Consequences(keeps_newborn=keeps_newborn)
+    parents = yield from follow(steps, moves, new_id, now, consequences, child_cache)
+    effects.newborn += consequences.newborn
+    effects.open_lanes |= consequences.open_lanes
+    merge_started(effects, consequences)
     effects.ended += [as_ended(f) for f in parents]
     effects.freed |= {f.slice.parcel for f in parents if f.slice.flags & KEYED}
     effects.jobs_with_dependents |= {f.slice.job for f in parents}

@@ -26,7 +26,7 @@ from horae.store.base.deferred import Change, Deferred
 from horae.store.executions.durable import awaits
 from horae.store.executions.leaving.effects import Effects, put_settled
 from horae.store.executions.leaving.leave import follow_attempts
-from horae.store.executions.leaving.stop_requests import NO_STOPS, Cancels, cancel_requested, stops_of
+from horae.store.executions.leaving.stop_requests import NO_STOPS, Cancels, settle_cancelled, stops_of
 from horae.store.executions.log_lines import keep_lines
 from horae.store.executions.state_changes import MovedItems, QueueWait
 from horae.store.script import ForEach, Insert, Script, Statement, Together
@@ -185,7 +185,7 @@ def _start(entry: "IncomingExchange", held: Held, effects: Effects, moves: Defer
     effects.waited += [
         QueueWait(s.job, s.namespace, max(0, (s.started_at or now) - s.queued_at), s.hi - s.lo) for s in begun
     ]
-    yield from _replace(held, matched.touched, [*begun, *matched.left], moves)
+    yield from _replace(held, matched.touched, [*begun, *matched.remaining], moves)
 
 
 def _replace(
@@ -274,7 +274,7 @@ def _settle_one(
         _decide(settler, running, lo, hi, outcomes[i], rules.get(running.parcel), stops.cancels)
     gone = [(running.parcel, lo, hi) for running, _, lo, hi in matched.hits]
     yield from _replace(
-        held, matched.touched, matched.left, moves,
+        held, matched.touched, matched.remaining, moves,
         [
             *put_settled(settler.fates, row.worker, entry.session, effects),
             ForEach(FORGET_REQUESTS, RANGE, gone),  # guard: report-forgets-requests
@@ -338,7 +338,7 @@ def _decide(
     if outcome.outcome == "success":
         settler.succeed(running, lo, hi, outcome)
         return
-    for a, b in cancel_requested(settler, running, lo, hi, outcome, cancels):
+    for a, b in settle_cancelled(settler, running, lo, hi, outcome, cancels):
         if outcome.outcome == "cancelled":
             settler.cancel(running, a, b, outcome)
         else:

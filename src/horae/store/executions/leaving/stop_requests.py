@@ -40,7 +40,7 @@ def stops_of(session: UUID) -> Script[StopRequests]:
     return StopRequests(cancels, frozenset((parcel, item) for parcel, item, _, kind in rows if kind == "preempt"))
 
 
-def cancel_requested(
+def settle_cancelled(
     settler: Settler, running: RunningSlice, lo: int, hi: int, outcome: Outcome, cancels: Cancels
 ) -> list[tuple[int, int]]:
     """Settle the items of a range as cancelled if this was requested; return the ranges of the other items."""

@@ -80,14 +80,14 @@ def end_overdue(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Ef
             later.append((row[0], again))
     looked = {parcel for parcel, _ in later}
     places = {(f.slice.parcel, f.slice.lo) for f in ended}
-    done = Consequences()
+    consequences = Consequences()
     yield from leave(
         [s for slices in held.values() for s in slices if (s.parcel, s.lo) in places],
-        ended, new_id, now, done,
+        ended, new_id, now, consequences,
         ForEach(SET_NEXT_CHECK, (("parcel", "uuid"), ("at", "bigint")), later),
         ForEach(DROP, PARCEL, [one for one in given if one[0] not in looked]),
     )  # fmt: skip
-    return len(due), _effects(ended, done, now)
+    return len(due), _effects(ended, consequences, now)
 
 
 def _patience(row: Row) -> ParcelTimeouts:
@@ -123,14 +123,14 @@ def _finished(item_slice: Slice, failure: Failure, reason: str, now: Instant) ->
     )
 
 
-def _effects(ended: Sequence[FinishedSlice], done: Consequences, now: Instant) -> Effects:
+def _effects(ended: Sequence[FinishedSlice], consequences: Consequences, now: Instant) -> Effects:
     slices = [f.slice for f in ended]
     effects = Effects()
     effects.ended += [
         FinishedItems(s.parcel, s.lo, s.hi, s.job, s.namespace, "failed", 0, step=is_step(s.flags), at=now)
         for s in slices
     ]
-    merge_started(effects, done)
+    merge_started(effects, consequences)
     return effects
 
 

@@ -60,7 +60,7 @@ class Arrivals(Struct):
     plain: Ends = {}  # of executions without a data interval
 
 
-def arrive(ended: Sequence[EndedItems], new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
+def arrive(ended: Sequence[EndedItems], new_id: NewId, now: Instant, consequences: Consequences) -> Script[None]:
     """Report ended executions to the dependents of their jobs, and start dependents whose dependencies are met now."""
     rows = yield ForEach(DEPENDENTS, (("job", "uuid"),), [(job,) for job in sorted({one.job for one in ended})])
     if not rows:
@@ -75,7 +75,7 @@ def arrive(ended: Sequence[EndedItems], new_id: NewId, now: Instant, done: Conse
     touched |= yield from _add_ends_without_interval(dependents, arrivals, now)
     fired = by_count(dependents.values())
     yield from save_counts(dependents.values())
-    yield from settle(dependents, touched, new_id, now, done, fired)
+    yield from settle(dependents, touched, new_id, now, consequences, fired)
 
 
 def _arrivals(ended: Sequence[EndedItems]) -> Script[dict[UUID, Arrivals]]:
@@ -204,7 +204,7 @@ def settle(
     keys: Collection[joins.Key],
     new_id: NewId,
     now: Instant,
-    done: Consequences,
+    consequences: Consequences,
     more: Sequence[DependentStart] = (),
 ) -> Script[None]:
     """Judge joins, and start or release their executions; `more` has further executions to start.
@@ -222,7 +222,7 @@ def settle(
             releases.append(join)
         elif verdict == "skip" and join.wake_at != now:
             skips.append(structs.replace(join, wake_at=now))
-            done.check_by(now)
-    changed = yield from start(starts, new_id, now, done)
-    changed += yield from release(releases, now, done)
+            consequences.check_by(now)
+    changed = yield from start(starts, new_id, now, consequences)
+    changed += yield from release(releases, now, consequences)
     yield from joins.save([*changed, *skips])

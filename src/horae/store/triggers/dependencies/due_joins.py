@@ -23,11 +23,11 @@ from horae.store.triggers.dependencies import dependency_fires, dependents, join
 from horae.store.triggers.dependencies.arrivals import DEPENDENTS, EndedItems, arrive
 from horae.store.triggers.dependencies.dependents import Dependent
 from horae.store.triggers.dependencies.starts import (
-    AGAIN,
     REASON,
+    RECHECK_PAUSE,
     Consequences,
     NewId,
-    leads,
+    lead_function,
     release,
     still_waiting,
     take,
@@ -160,8 +160,8 @@ def _end_waiting(endings: Sequence[_Ending], now: Instant, checked: CheckedJoins
     for ending in endings:
         execution_id = ending.join.execution
         if execution_id in held:
-            changed.append(structs.replace(ending.join, wake_at=now + AGAIN))
-            checked.started.check_by(now + AGAIN)
+            changed.append(structs.replace(ending.join, wake_at=now + RECHECK_PAUSE))
+            checked.started.check_by(now + RECHECK_PAUSE)
             continue
         state = "skipped" if execution_id in rows and ending.error.type == "DependencyFailed" else "ended"
         changed.append(structs.replace(ending.join, state=state, wake_at=None))
@@ -181,7 +181,7 @@ def _create_skipped(
     now: Instant,
     checked: CheckedJoins,
 ) -> Script[list[Join]]:
-    lead = yield from leads([aims[ending.join.dependent] for ending in endings], now)
+    lead = yield from lead_function([aims[ending.join.dependent] for ending in endings], now)
     asked = []
     for ending in endings:
         join = ending.join

@@ -29,10 +29,12 @@ from horae.store.triggers.dependencies import dependency_fires
 from horae.store.triggers.targets import Lead, Target, execution_of, targets
 
 REASON = "dependency"  # the wait reason of executions that wait for dependencies
-AGAIN = SECOND  # if another transaction has locked the row of an execution, it is checked again after this pause
+RECHECK_PAUSE = (
+    SECOND  # if another transaction has locked the row of an execution, it is checked again after this pause
+)
 POLICIES = Statement("queue_policies", "SELECT q.id, q.policy FROM given JOIN queues q ON q.id = given.queue")
 # SKIP LOCKED: a row that another transaction has locked is left out, because that transaction moves it. The join of the
-# execution is then checked again, see AGAIN.
+# execution is then checked again, see RECHECK_PAUSE.
 WAITS = Statement(
     "waiting_for_dependencies",
     f"SELECT {shelves.names(shelves.WAITING, 'w.')}, p.lane, p.due_at, p.priority, p.deadline, given.item FROM given"
@@ -72,12 +74,12 @@ class Consequences(Struct):
     parcels: list[Parcel] = []  # of new executions
     released: list[QueuedSlice] = []  # executions that moved from `waiting` to `queued`
     wake_at: Instant | None = None  # the earliest due time of waiting executions
-    look_at: Instant | None = None  # the earliest time to check joins and workflows
-    ended: list[FinishedItems] = []  # workflows that ended because their steps have ended
+    check_at: Instant | None = None  # the earliest time to check joins and workflows
+    ended_workflows: list[FinishedItems] = []  # workflows that ended because their steps have ended
     stepped: list[StepChange] = []  # steps of workflows that changed their state
     keeps_newborn: bool = False  # set by the caller: steps that may run at once are put into `newborn`, not queued
     newborn: list[QueuedSlice] = []  # these steps; the caller must put them on a shelf
-    open: set[int] = set()  # lanes of new steps without a hold or a limit; valid until the transaction commits
+    open_lanes: set[int] = set()  # lanes of new steps without a hold or a limit; valid until the transaction commits
 
     def queue(self, slices: Iterable[QueuedSlice]) -> None:
         for queued in slices:
@@ -89,7 +91,7 @@ class Consequences(Struct):
 
     def check_by(self, at: Instant | None) -> None:
         if at is not None:
-            self.look_at = at if self.look_at is None else min(at, self.look_at)
+            self.check_at = at if self.check_at is None else min(at, self.check_at)
 
     def wake_by(self, at: Instant | None) -> None:
         if at is not None:
@@ -98,7 +100,7 @@ class Consequences(Struct):
     @property
     def next(self) -> Instant | None:
         """The earliest time to check waiting executions, joins or workflows again."""
-        return min((at for at in (self.wake_at, self.look_at) if at is not None), default=None)
+        return min((at for at in (self.wake_at, self.check_at) if at is not None), default=None)
 
 
 def upstream_executions(needed: Collection[UUID], parts: Parts) -> tuple[UUID, ...]:
@@ -111,7 +113,9 @@ def _asked(target: Target, extra: Extra, lead: Lead, new_id: NewId, now: Instant
     return execution_of(target, extra, lead, deadline=deadline, new_id=new_id)
 
 
-def start(wanted: Sequence[DependentStart], new_id: NewId, now: Instant, done: Consequences) -> Script[list[Join]]:
+def start(
+    wanted: Sequence[DependentStart], new_id: NewId, now: Instant, consequences: Consequences
+) -> Script[list[Join]]:
     """Create executions of dependents, and return their joins with the new state, for the caller to write.
 
     No execution is created for a deleted job.
@@ -124,9 +128,9 @@ def start(wanted: Sequence[DependentStart], new_id: NewId, now: Instant, done: C
         for one in wanted
         if one.dependent in found and found[one.dependent].state != "deleted"  # guard: dependent-not-deleted
     ]
-    lead = yield from leads(found.values(), now)
+    lead = yield from lead_function(found.values(), now)
     executions = [_asked(found[one.dependent], one.extra, lead, new_id, now) for one in alive]
-    made = yield from _put(alive, executions, new_id, now, done)
+    made = yield from _put(alive, executions, new_id, now, consequences)
     return [
         structs.replace(one.join, state="started", execution=execution, deadline=None, wake_at=None)
         for one, execution in zip(alive, made, strict=True)
@@ -135,26 +139,30 @@ def start(wanted: Sequence[DependentStart], new_id: NewId, now: Instant, done: C
 
 
 def _put(
-    starts: Sequence[DependentStart], asked: Sequence[NewExecution], new_id: NewId, now: Instant, done: Consequences
+    starts: Sequence[DependentStart],
+    asked: Sequence[NewExecution],
+    new_id: NewId,
+    now: Instant,
+    consequences: Consequences,
 ) -> Script[list[UUID]]:
     placed, parcels = place((yield from assign_share_lanes(asked, now)), {}, new_id, now)
     made = [receipts[0].execution_id for receipts in placed]
     fires = dependency_fires.fired(((s.dependent, s.join, e) for s, e in zip(starts, made, strict=True)), now)
     lanes, wake_at = yield from put_parcels(parcels, now, [fires])
-    done.wake_by(wake_at)
+    consequences.wake_by(wake_at)
     for lane, rank in lanes.items():
-        done.queue_lane(lane, rank)
-    done.parcels += [parcel for parcel, _ in parcels]
+        consequences.queue_lane(lane, rank)
+    consequences.parcels += [parcel for parcel, _ in parcels]
     return made
 
 
-def leads(found: Iterable[Target], now: Instant) -> Script[Lead]:
+def lead_function(found: Iterable[Target], now: Instant) -> Script[Lead]:
     """Return the function that computes rank leads, for the jobs and queues of these targets."""
     found = list(found)
-    return (yield from leads_of({target.queue for target in found}, {target.job for target in found}, now))
+    return (yield from lead_function_for({target.queue for target in found}, {target.job for target in found}, now))
 
 
-def leads_of(queues: Collection[int], jobs: Collection[UUID], now: Instant) -> Script[Lead]:
+def lead_function_for(queues: Collection[int], jobs: Collection[UUID], now: Instant) -> Script[Lead]:
     """Return the function that computes rank leads, for executions of these jobs in these queues."""
     policies = yield from policies_of(queues)
     learned: dict[UUID, Micros] = {}
@@ -169,7 +177,7 @@ def policies_of(queues: Collection[int]) -> Script[dict[int, Policy]]:
     return {queue: _read_policy(policy) for queue, policy in rows}
 
 
-def release(joins: Sequence[Join], now: Instant, done: Consequences) -> Script[list[Join]]:
+def release(joins: Sequence[Join], now: Instant, consequences: Consequences) -> Script[list[Join]]:
     """Release the waiting executions of joins, and return the joins with their new state, for the caller to write.
 
     A released execution is queued, or waits for its due time, its limits or its sequence. If another transaction has
@@ -179,7 +187,7 @@ def release(joins: Sequence[Join], now: Instant, done: Consequences) -> Script[l
     if not joins:
         return []
     taken = yield from take(joins)
-    lead = yield from leads_of({row[4] for row in taken.values()}, {row[3] for row in taken.values()}, now)
+    lead = yield from lead_function_for({row[4] for row in taken.values()}, {row[3] for row in taken.values()}, now)
     queued: list[QueuedSlice] = []
     later: list[WaitingSlice] = []
     for execution, row in sorted(taken.items()):
@@ -187,28 +195,30 @@ def release(joins: Sequence[Join], now: Instant, done: Consequences) -> Script[l
         lane, due_at, priority, deadline, _ = row[len(shelves.WAITING) :]
         if due_at > now:
             later.append(structs.replace(waiting, reason="delay", wake_at=due_at, gate=None))
-            done.wake_by(due_at)
+            consequences.wake_by(due_at)
         else:
             rank = lead.rank(waiting.queue, due_at, priority, deadline, waiting.job)
             if waiting.flags & KEYED:
                 later.append(woken_slice(waiting, rank, now))
-                done.wake_by(now)
+                consequences.wake_by(now)
             else:
                 queued.append(to_queue(waiting, lane, rank, now))
     if queued:
         yield shelves.put_queued(queued)
-        done.queue(queued)
+        consequences.queue(queued)
     if later:
         yield shelves.put_waiting(later)
-    return (yield from _released(joins, taken, now, done))
+    return (yield from _released(joins, taken, now, consequences))
 
 
-def _released(joins: Sequence[Join], taken: Collection[UUID], now: Instant, done: Consequences) -> Script[list[Join]]:
+def _released(
+    joins: Sequence[Join], taken: Collection[UUID], now: Instant, consequences: Consequences
+) -> Script[list[Join]]:
     gone = [join for join in joins if join.execution not in taken]
     held = yield from still_waiting(gone)
-    again = now + AGAIN
+    again = now + RECHECK_PAUSE
     if held:
-        done.check_by(again)
+        consequences.check_by(again)
     return [
         structs.replace(join, wake_at=again)
         if join.execution in held

@@ -27,7 +27,7 @@ class Wait(Struct, frozen=True, kw_only=True):
 Hints = tuple[dict[int, int], Instant | None]  # lanes with their least new rank, and the time of the next check
 
 
-def begin(waits: Sequence[Wait], new_id: NewId, now: Instant, done: Consequences) -> Script[Hints]:
+def begin(waits: Sequence[Wait], new_id: NewId, now: Instant, consequences: Consequences) -> Script[Hints]:
     """Add joins for executions that are already on `waiting`.
 
     An execution is released at once if its dependencies are met or its job has none.
@@ -47,11 +47,13 @@ def begin(waits: Sequence[Wait], new_id: NewId, now: Instant, done: Consequences
     yield from _fill(found, taken, {key: parts for key, (_, parts) in known.items()}, parts)
     yield from joins.add_parts([(key, parts[key, upstream]) for key, upstream in sorted(parts)], now)
     yield from dependents.save_counts(found.values())
-    done.check_by(min(wait.deadline for wait in waits))
+    consequences.check_by(min(wait.deadline for wait in waits))
     gone = [join for join in taken.values() if join.dependent not in found]
-    yield from joins.save((yield from release(gone, now, done)))
-    yield from settle(found, [key for key in taken if key[0] in found], new_id, now, done)  # guard: fire-settles-waits
-    return done.lanes, done.next
+    yield from joins.save((yield from release(gone, now, consequences)))
+    yield from settle(
+        found, [key for key in taken if key[0] in found], new_id, now, consequences
+    )  # guard: fire-settles-waits
+    return consequences.lanes, consequences.next
 
 
 def _own(wait: Wait) -> joins.Key:
@@ -94,7 +96,9 @@ def _fill(
                 parts[key, upstream] = used(upstream, need)
 
 
-def reconsider(job: UUID, new_id: NewId, now: Instant, done: Consequences, *, edited: bool = False) -> Script[None]:
+def reconsider(
+    job: UUID, new_id: NewId, now: Instant, consequences: Consequences, *, edited: bool = False
+) -> Script[None]:
     """Judge all open joins of a job again, because an edit of its dependencies may have completed some of them.
 
     With `edited`, at most one unused success of each upstream is kept. The reason: while one upstream was missing,
@@ -107,7 +111,7 @@ def reconsider(job: UUID, new_id: NewId, now: Instant, done: Consequences, *, ed
             need.keep_one()
         fired = by_count(found.values())
         yield from dependents.save_counts(found.values())
-        yield from settle(found, [join.key for join in open_], new_id, now, done, fired)
+        yield from settle(found, [join.key for join in open_], new_id, now, consequences, fired)
     else:
-        freed = yield from release([join for join in open_ if join.execution is not None], now, done)
+        freed = yield from release([join for join in open_ if join.execution is not None], now, consequences)
         yield from joins.save(freed)
