@@ -186,6 +186,14 @@ async def test_params_of_a_step_are_checked(jobs, step, told, field):
     assert refused.value.fields["field"] == field
 
 
+@pytest.mark.parametrize("n", ["${params.n * 2.0}", "${params.many ? 10 : 1}", "${params.many ? 'x' : 1}"])
+@in_memory
+async def test_an_expression_that_may_fit_its_parameter_is_accepted(jobs, n):
+    """A number such as 4.0 is an integer in JSON Schema, and a condition may choose either branch."""
+    await command(jobs, "load", schema=SCHEMA)
+    await workflow(jobs, {"name": "a", "job": "load", "params": {"day": "x", "n": n}})
+
+
 @in_memory
 async def test_steps_refer_to_jobs_by_id(jobs, world):
     load = await command(jobs, "load")

@@ -142,7 +142,9 @@ def _check_values(given: dict[str, Any], schema: dict[str, Any], job: str) -> No
 def _kinds(declared: Any) -> list[str]:
     """Return the kinds that a type of a schema allows; all kinds if there is none."""
     named = [declared] if isinstance(declared, str) else declared if isinstance(declared, list) and declared else KINDS
-    return [*named, "integer"] if "number" in named else list(named)
+    if "number" in named or "integer" in named:
+        return [*named, "integer", "number"]  # 4.0 is an integer in JSON Schema
+    return list(named)
 
 
 def _has_expression(value: Any) -> bool:

@@ -34,7 +34,7 @@ def loop(macro: str, over: Node, own: str, bodies: Sequence[Node]) -> Node:
 
     length = over.length if macro == "map" and guard is None else None
     steps = sum(part.floor for part in bodies) * (each - 1) + each + 1
-    return Node(run, over, *bodies, steps=steps, length=length, makes=macro in ("map", "filter"))
+    return Node(run, over, *bodies, steps=steps, length=length, makes=macro in ("map", "filter"), varies=False)
 
 
 def _bound(frame: Frame, own: str, elements: Any) -> Iterator[Any]:

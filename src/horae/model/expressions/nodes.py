@@ -5,7 +5,7 @@ element. So an expression that is too costly for any data is refused when it is 
 """
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from horae.model.expressions.functions import Function
@@ -44,10 +44,16 @@ Run = Callable[[Frame], Any]
 class Node:
     """A compiled node."""
 
-    __slots__ = ("depth", "field", "floor", "length", "makes", "of", "run")
+    __slots__ = ("branches", "depth", "field", "floor", "is_path", "length", "makes", "of", "run", "varies")
 
     def __init__(
-        self, run: Run, *parts: "Node", steps: int = 1, length: int | None = None, makes: bool = False
+        self,
+        run: Run,
+        *parts: "Node",
+        steps: int = 1,
+        length: int | None = None,
+        makes: bool = False,
+        varies: bool | None = None,
     ) -> None:
         self.run = run
         self.floor: int = steps + sum(part.floor for part in parts)  # the steps if every node is evaluated
@@ -55,6 +61,10 @@ class Node:
         self.makes: bool = makes or any(
             part.makes for part in parts
         )  # creates lists, maps or texts that may be larger than the data
+        # The kind of its value depends on the values of variables, not only on their kinds.
+        self.varies: bool = any(part.varies for part in parts) if varies is None else varies
+        self.is_path = False  # a variable, or a member of one
+        self.branches: tuple[Node, ...] = ()  # of a conditional: the nodes of which it gives one
         self.depth: int = 1 + max((part.depth for part in parts), default=0)
         self.of: Node | None = None  # for `of.field`: the node of the map
         self.field = ""
@@ -83,7 +93,9 @@ def name(of: str) -> Node:
         except KeyError:
             raise MissingName(f"there is no {of!r}") from None
 
-    return Node(run)
+    node = Node(run)
+    node.is_path = True
+    return node
 
 
 def select(holder: Node, field: str) -> Node:
@@ -96,8 +108,8 @@ def select(holder: Node, field: str) -> Node:
             raise OverBudget(frame.most)
         return member(inner(frame), field)
 
-    node = Node(run, holder)
-    node.of, node.field = holder, field
+    node = Node(run, holder, varies=not holder.is_path)
+    node.of, node.field, node.is_path = holder, field, holder.is_path
     return node
 
 
@@ -115,7 +127,7 @@ def has(selected: Node) -> Node:
             raise EvaluationError(f"{kind(found)} has no {field!r}")
         return field in found
 
-    return Node(run, holder)
+    return Node(run, holder, varies=False)
 
 
 def index(holder: Node, place: Node) -> Node:
@@ -125,7 +137,7 @@ def index(holder: Node, place: Node) -> Node:
         frame.take(1)
         return at(frame, holder.run(frame), place.run(frame))
 
-    return Node(run, holder, place)
+    return Node(run, holder, place, varies=True)
 
 
 _COMPUTED: dict[str, Callable[[Meter, Any, Any], Any]] = {
@@ -133,6 +145,7 @@ _COMPUTED: dict[str, Callable[[Meter, Any, Any], Any]] = {
     "==": equal, "!=": lambda meter, a, b: not equal(meter, a, b),
     "in": lambda meter, value, holder: contains(meter, holder, value),
 }  # fmt: skip
+_ARITHMETIC = frozenset("+-*/%")
 _ORDERED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
@@ -140,6 +153,7 @@ def binary(sign: str, left: Node, right: Node) -> Node:
     """Make the node of a binary operator."""
     one, other = left.run, right.run
     length = left.length + right.length if sign == "+" and left.length and right.length else None
+    varies = False if sign not in _ARITHMETIC else None
     if sign in _ORDERED:
         compare = _ORDERED[sign]
 
@@ -153,7 +167,7 @@ def binary(sign: str, left: Node, right: Node) -> Node:
             frame.take(1)
             return compute(frame, one(frame), other(frame))
 
-    return Node(run, left, right, length=length, makes=sign == "+")
+    return Node(run, left, right, length=length, makes=sign == "+", varies=varies)
 
 
 def logic(sign: str, parts: Sequence[Node]) -> Node:
@@ -165,7 +179,7 @@ def logic(sign: str, parts: Sequence[Node]) -> Node:
         frame.take(1)
         return _decided(frame, runs, decides)
 
-    return Node(run, *parts)
+    return Node(run, *parts, varies=False)
 
 
 def _decided(frame: Frame, runs: Sequence[Run], decides: bool) -> bool:
@@ -200,7 +214,7 @@ def negation(inner: Node) -> Node:
         frame.take(1)
         return not truth(inner.run(frame))
 
-    return Node(run, inner)
+    return Node(run, inner, varies=False)
 
 
 def minus(inner: Node) -> Node:
@@ -223,7 +237,17 @@ def choice(condition: Node, yes: Node, no: Node) -> Node:
         frame.take(1)
         return (yes if truth(condition.run(frame)) else no).run(frame)
 
-    return Node(run, condition, yes, no)
+    node = Node(run, condition, yes, no, varies=True)
+    node.branches = yes, no
+    return node
+
+
+def results_of(node: Node) -> Iterator[Node]:
+    """Yield the nodes of which one gives the value of a node: the branches of a conditional, or the node itself."""
+    if not node.branches:
+        yield node
+    for branch in node.branches:
+        yield from results_of(branch)
 
 
 def list_of(parts: Sequence[Node]) -> Node:
@@ -233,7 +257,7 @@ def list_of(parts: Sequence[Node]) -> Node:
         frame.take(1 + len(parts))
         return [part.run(frame) for part in parts]
 
-    return Node(run, *parts, length=len(parts), makes=True)
+    return Node(run, *parts, length=len(parts), makes=True, varies=False)
 
 
 def map_of(pairs: Sequence[tuple[Node, Node]]) -> Node:
@@ -250,7 +274,7 @@ def map_of(pairs: Sequence[tuple[Node, Node]]) -> Node:
             made[name] = value.run(frame)
         return made
 
-    return Node(run, *(part for pair in pairs for part in pair), length=len(pairs), makes=True)
+    return Node(run, *(part for pair in pairs for part in pair), length=len(pairs), makes=True, varies=False)
 
 
 def call(function: Function, arguments: Sequence[Node]) -> Node:

@@ -5,6 +5,7 @@ environment, URLs, headers and bodies are templates, for example; a shell line n
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from functools import lru_cache
 from typing import Any
 
@@ -98,6 +99,18 @@ class Expression:
             null = null_above(scope, self._branches)
             reason = str(error) if null is None else f"{null} is null"
             raise TemplateError(f"{self.shown}: {reason}") from None
+
+    def results(self) -> "Iterator[Expression]":
+        """Yield the expressions between which its conditions choose; without a condition, the expression itself."""
+        for program in self._program.results():
+            result = copy(self)
+            result._program, result.path = program, None
+            yield result
+
+    @property
+    def kind_varies(self) -> bool:
+        """Return whether the kind of the value may depend on the values of variables, not only on their kinds."""
+        return self._program.kind_varies
 
 
 class Template:

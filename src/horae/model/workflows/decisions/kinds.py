@@ -1,6 +1,9 @@
 """The possible kinds of an expression's value, found by evaluating it with samples of its variables' values.
 
-If the evaluation fails for all samples, nothing is known and nothing is refused.
+The samples stand for all values of their kind. So they tell the kind of a sum or of a call, but not the branch that a
+condition chooses, nor the element of a list. Each branch of `a ? b : c` is evaluated on its own, and of the kinds of
+elements nothing is known. An expression is refused only if none of its results can have a wanted kind. If this is not
+certain, it is accepted, and checked again when it is computed.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -26,18 +29,19 @@ _WORDS = {
 
 
 def refuse_kind(expression: Expression, field: str, wanted: Collection[str], remedy: str) -> None:
-    """Refuse an expression if no sample gives one of the wanted kinds."""
+    """Refuse an expression if none of its results can have one of the wanted kinds."""
     found: set[str] = set()
-    for kind in kinds(expression):
-        if kind in wanted:
+    for result in expression.results():
+        kinds: set[str] = set()
+        for kind in _kinds_of_result(result):
+            if kind in wanted:
+                return
+            kinds.add(kind)
+        if not kinds:
             return
-        found.add(kind)
-    if found:
-        given, never = (
-            " or ".join(_WORDS.get(kind, kind) for kind in KINDS if kind in names) for names in (found, wanted)
-        )
-        detail = f"{field}: ${{{expression.source}}} gives {given}, never {never}."
-        raise BadInput(detail, remedy, field=field)
+        found |= kinds
+    given, never = (" or ".join(_WORDS.get(kind, kind) for kind in KINDS if kind in names) for names in (found, wanted))
+    raise BadInput(f"{field}: ${{{expression.source}}} gives {given}, never {never}.", remedy, field=field)
 
 
 def refuse_parts(expression: Expression, field: str) -> None:
@@ -57,11 +61,14 @@ def _refuse_others(
             raise BadInput(detail, f"{owner} has {', '.join(known)}.", field=field)
 
 
-def kinds(expression: Expression) -> Iterator[str]:
+def _kinds_of_result(expression: Expression) -> Iterator[str]:
     """Yield the kind of an expression's value for each combination of samples.
 
-    Yield nothing if too many variables are of unknown kind. Stop at a value that is not JSON.
+    Yield nothing if samples do not tell the kind, or if too many variables are of unknown kind. Stop at a value that is
+    not JSON.
     """
+    if expression.kind_varies:
+        return
     paths = list(_paths(branches_of(expression.source)))
     unknown = [path for path in paths if len(_samples(path)) > 2]
     if len(unknown) > _MOST_UNKNOWN:
