@@ -9,6 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from horae.cli.lazy import HoraeCommand, HoraeGroup
 from horae.cli.main import SECTIONS, cli
 from horae.cli.reference import context_of, reference, walk
 
@@ -51,6 +52,14 @@ def test_the_list_of_commands_matches_their_help():
         for entry in section:
             first = COMMANDS[entry.name].help.partition("\n\n")[0].replace("\n", " ").split(";")[0]
             assert first.startswith(entry.help.split(";")[0].rstrip(".")), entry.name
+
+
+def test_a_command_has_both_help_options_without_its_group():
+    """Click remembers the options of the first call, which may be one without the group, such as a test's."""
+    for kind in (HoraeCommand, HoraeGroup):
+        command = kind("alone")
+        alone = command.make_context("alone", [], resilient_parsing=True)
+        assert command.get_help_option(alone).opts == ["-h", "--help"]
 
 
 def test_help_loads_nothing_heavy():

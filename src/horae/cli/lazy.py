@@ -16,6 +16,10 @@ from horae.feature import installed
 
 # Options that users know from other systems, and the names of these options in Horae.
 OTHER_NAMES = {"--deadline": "--within", "--sla": "--within"}
+HELP_OPTIONS = (
+    "-h",
+    "--help",
+)  # of every command itself, because click remembers the first options that it is asked for
 
 
 class HoraeCommand(click.Command):
@@ -24,6 +28,7 @@ class HoraeCommand(click.Command):
     def __init__(self, *args: Any, examples: tuple[str, ...] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.examples = examples
+        self.context_settings.setdefault("help_option_names", HELP_OPTIONS)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -51,6 +56,7 @@ class HoraeGroup(click.Group):
     def __init__(self, *args: Any, examples: tuple[str, ...] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.examples = examples
+        self.context_settings.setdefault("help_option_names", HELP_OPTIONS)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(formatter, self.examples)

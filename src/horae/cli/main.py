@@ -107,7 +107,7 @@ def _warn_of_misspelt_variables() -> None:
 @click.command(
     cls=RootGroup,
     sections=SECTIONS,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "auto_envvar_prefix": None},
+    context_settings={"max_content_width": 100, "auto_envvar_prefix": None},
     examples=("horae up --demo", "horae jobs create hello --command 'echo hello' --schedule '* * * * *'"),
 )
 @click.version_option(__version__, prog_name="horae", message="%(prog)s %(version)s")

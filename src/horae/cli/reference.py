@@ -66,9 +66,9 @@ def _about(name: str, command: HoraeCommand | HoraeGroup) -> str:
 
 def context_of(name: str, command: click.Command) -> click.Context:
     """Return the context that a command has when it is called on a terminal of 100 columns."""
-    names = cli.context_settings["help_option_names"]
     full = f"horae {name}".strip()
-    return click.Context(command, info_name=full, max_content_width=100, terminal_width=100, help_option_names=names)
+    settings = command.context_settings
+    return click.Context(command, info_name=full, **{**settings, "max_content_width": 100, "terminal_width": 100})
 
 
 if __name__ == "__main__":
