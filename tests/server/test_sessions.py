@@ -45,6 +45,32 @@ async def test_a_worker_registers_exchanges_and_leaves(worker: Api):
     assert (answer.status_code, answer.json()["type"]) == (409, "urn:horae:session-ended")
 
 
+async def test_a_key_for_queues_registers_workers_of_these_queues_only(node: ServerNode, connect: Connect):
+    made = await node.tenancy.keys.create(1, "fleet", "worker", queues=("mine", "ours"))
+    worker = connect(authorization=f"Bearer {made.text}")
+
+    for queues, word in ((["mine", "other"], "queues other."), (["other", "two"], "queues other, two.")):
+        refused = await worker.post("/api/v1/sessions", json=presence(queues=queues))
+        assert refused.status_code == 403
+        assert word in refused.json()["detail"]
+        assert "--queue mine --queue ours" in refused.json()["remedy"]
+    default = await worker.post("/api/v1/sessions", json=presence())
+    assert (default.status_code, "queues default." in default.json()["detail"]) == (403, True)
+    empty = await worker.post("/api/v1/sessions", json=presence(queues=[]))
+    assert (empty.status_code, empty.json()["field"]) == (400, "queues")
+    await register(worker, queues=["mine"])
+
+
+async def test_a_key_for_some_jobs_registers_no_worker(node: ServerNode, connect: Connect):
+    made = await node.tenancy.keys.create(1, "some", "admin", jobs=("etl-*",), queues=("mine",))
+    refused = await connect(authorization=f"Bearer {made.text}").post(
+        "/api/v1/sessions", json=presence(queues=["mine"])
+    )
+    assert refused.status_code == 403
+    assert "This key is for some jobs only" in refused.json()["detail"]
+    assert "horae keys create" in refused.json()["remedy"]
+
+
 @pytest.mark.parametrize("protocol", [0, PROTOCOL + 1, 99])
 async def test_another_protocol_is_426_with_a_remedy(worker: Api, protocol: int):
     answer = await worker.post("/api/v1/sessions", json=presence(protocol=protocol))

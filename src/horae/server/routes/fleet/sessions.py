@@ -50,9 +50,12 @@ class RunningItemQuery(Query, frozen=True, kw_only=True):
 
 async def by_queues_served(call: ApiCall, arguments: Arguments) -> None:
     """Check the queues that the worker serves."""
+    if call.who.jobs:
+        remedy = "Use a key for whole queues: `horae keys create NAME --role worker --queue QUEUE`."
+        raise Forbidden("This key is for some jobs only, but a worker executes all jobs of its queues.", remedy)
     body: Register = arguments["body"]
     beyond = sorted({*body.queues} - {*call.who.queues})
-    if call.who.jobs or beyond:
+    if beyond:
         remedy = f"Start the worker with --queue {' --queue '.join(call.who.queues)}, or with a key for its queues."
         raise Forbidden(f"This key is not for workers of the queues {', '.join(beyond)[:500]}.", remedy)
 
