@@ -1,5 +1,6 @@
 """Commands: filled-in values stay literal, and a harmful command is stopped while its neighbours continue."""
 
+import logging
 import os
 import pwd
 import sys
@@ -269,6 +270,39 @@ def spin() -> None:
 def chatter() -> None:
     while True:
         print("x" * 1000)
+
+
+def write(stdout: int, stderr: int, log: int) -> None:
+    print("o" * stdout)
+    print("e" * stderr, file=sys.stderr)
+    logging.getLogger("app").warning("l" * log)
+
+
+WRITE = "import sys; print('o' * int(sys.argv[1])); print('e' * int(sys.argv[2]), file=sys.stderr)"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "fits"), [((4000, 4000, 0), True), ((9000, 2000, 0), False), ((6000, 6000, 0), False)]
+)
+async def test_the_limit_of_the_output_counts_all_streams_of_a_command_together(sizes, fits):
+    argv = (PYTHON, "-S", "-c", WRITE, *map(str, sizes))
+    async with shop() as it:
+        outcome = await it.run(CommandTask(argv=argv, limits=ResourceLimits(output=10_000)), name="write")
+    assert (outcome.outcome == "success") is fits, outcome
+    assert fits or "more than 9.766 KiB of output" in outcome.error.message
+
+
+@pytest.mark.parametrize(
+    ("sizes", "fits"),
+    [((3000, 3000, 3000), True), ((6000, 6000, 0), False), ((0, 0, 12_000), False), ((4000, 4000, 4000), False)],
+)
+async def test_the_limit_of_the_output_counts_all_streams_of_a_function_together(sizes, fits):
+    params = dict(zip(("stdout", "stderr", "log"), sizes, strict=True))
+    async with shop(Jobs(write)) as it:
+        task = PythonTask(function="write", limits=ResourceLimits(output=10_000))
+        outcome = await it.run(task, params, name="write")
+    assert (outcome.outcome == "success") is fits, outcome
+    assert fits or "more than 9.766 KiB of output" in outcome.error.message
 
 
 async def test_functions_in_processes_have_limits_too(tmp_path):

@@ -20,7 +20,7 @@ MOST_SHOWN = 2000  # characters of an unfinished line
 
 
 class OutputMeter:
-    """Counts the bytes that are written to its outputs, and calls `too_much` once when they are more than `most`."""
+    """Counts the bytes that an execution writes to all its outputs, and calls `too_much` once they exceed `most`."""
 
     def __init__(self, most: int, too_much: Callable[[], object]) -> None:
         self._most = most

@@ -210,9 +210,11 @@ class CommandRunner(TaskRunner):
             status = await asyncio.shield(child.exited)
             if child.exceeded is not None:
                 return status, bounds.failure_of(*child.exceeded, exit_code=128 + signal.SIGKILL)
-            return status, bounds.failure_of(
-                "output", exit_code=128 + signal.SIGKILL
-            ) if running.wrote_too_much else None
+            for output in outputs:
+                output.drain()  # text that is still in the pipes counts, too
+            if not running.wrote_too_much:
+                return status, None
+            return status, bounds.failure_of("output", exit_code=128 - status if status < 0 else status)
         except asyncio.CancelledError:
             child.kill()
             raise

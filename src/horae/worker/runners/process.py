@@ -59,8 +59,9 @@ class FunctionProcess:
         self._process: ChildProcess | None = None
         self._wrote_too_much = False
         most = self.bounds.all.output
+        self._meter = None if most is None else OutputMeter(most, self._too_much)
         for output in self._outputs:
-            output.meter = None if most is None else OutputMeter(most, self._too_much)
+            output.meter = self._meter
         self._sock: socket.socket | None = None
         self._writer: asyncio.StreamWriter | None = None
         self.is_alive = False
@@ -122,6 +123,19 @@ class FunctionProcess:
             return self.bounds.failure_of(*self._process.exceeded)
         limit = "output" if self._wrote_too_much else self.bounds.limit_of(status or 0)
         return self.bounds.failure_of(limit) if limit else None
+
+    def count_logged(self, text: str) -> None:
+        """Count a log record towards the limit of the output, together with the printed text."""
+        if self._meter is not None:
+            self._meter.add(len(text.encode(errors="replace")))
+
+    def output_failure(self) -> ItemOutcome | None:
+        """Return the failure of a function that has ended after it wrote too much, if it did."""
+        if self._meter is None:
+            return None
+        for output in self._outputs:
+            output.drain()
+        return self.bounds.failure_of("output") if self._wrote_too_much else None
 
     def _too_much(self) -> None:
         self._wrote_too_much = True
@@ -229,8 +243,9 @@ class ProcessRunner(TaskRunner):
         """Handle messages of the child until it is done or gone."""
         while (message := await kid.receive()) is not None:
             if isinstance(message, EndFrame):
-                return message.fate if message.fate is not None else message.result
+                return kid.output_failure() or (message.result if message.fate is None else message.fate)
             if isinstance(message, LogFrame):
+                kid.count_logged(message.text)
                 port.log(message.stream, message.text)
                 await self._catch_up(run, port)
             elif isinstance(message, HeartbeatFrame):
