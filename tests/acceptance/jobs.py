@@ -1,5 +1,6 @@
 """The jobs that acceptance tests run."""
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -13,6 +14,11 @@ app = App()
 @app.job()
 def add(a: int, b: int) -> int:
     return a + b
+
+
+@app.job()
+def frozen_objects() -> int:
+    return gc.get_freeze_count()
 
 
 @app.job(retries=2, retry={"delay": "100ms"})

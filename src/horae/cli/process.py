@@ -28,13 +28,21 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         return runner.run(work)
 
 
-def tune_garbage_collector() -> None:
-    """Exclude all present objects from garbage collection, and run it less often. Call this when all code is loaded.
+def freeze_loaded_objects() -> None:
+    """Exclude all present objects from garbage collection. Call this when all code is loaded.
 
-    Python's default collects after every 700 new objects, which took a third of the time of a small request.
+    A full collection of them takes 30 to 50 ms, during which a process does nothing else.
     """
     gc.collect()
     gc.freeze()
+
+
+def tune_garbage_collector() -> None:
+    """Freeze the loaded objects, and collect garbage less often. For servers; a worker runs code of users.
+
+    Python's default collects after every 700 new objects, which took a third of the time of a small request.
+    """
+    freeze_loaded_objects()
     gc.set_threshold(10_000, 20, 20)
 
 

@@ -90,7 +90,7 @@ def worker(config: Path | None, **flags: Any) -> None:
 
 async def _work(settings: "Settings") -> str:
     from horae.cli.apps import load_app
-    from horae.cli.process import run_until_stopped, signals
+    from horae.cli.process import freeze_loaded_objects, run_until_stopped, signals
     from horae.client.local import find_key, where
     from horae.client.transport.trust import trust
     from horae.env import system_env
@@ -116,6 +116,7 @@ async def _work(settings: "Settings") -> str:
     echo(f"Worker {runtime.name} pulls from {', '.join(urls)}: {description_of(settings, registry)}")
     if said := unserved_warning(settings, registry):
         echo(said, err=True)
+    freeze_loaded_objects()
     try:
         with signals(env.clock) as taken, watch_for_notice(runtime, env.clock, settings):
             return await run_until_stopped(runtime, taken)
