@@ -14,8 +14,7 @@ from horae.model.triggers.calendars.read import parse_times
 from horae.model.triggers.calendars.resolve import current_calendar
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.events.decide import Listening, decide_event
-from horae.model.triggers.events.filters import compile_filter
-from horae.model.triggers.events.params import check_params, fill_params
+from horae.model.triggers.events.filters import check_params, compile_filter, fill_params
 from horae.model.triggers.events.values import MOST_PAYLOAD, NewEvent, event_scope
 
 JSON = st.recursive(

@@ -22,8 +22,7 @@ from horae.model.expressions.template import (
     rendered_item,
 )
 from horae.model.triggers.decisions.params import fill_fire_params
-from horae.model.triggers.events.filters import compile_filter
-from horae.model.triggers.events.params import fill_params
+from horae.model.triggers.events.filters import compile_filter, fill_params
 from tests.model.expression_attacks import DATA, LITERAL, LITERALS, OVER_DATA, nested
 
 MOST_SECONDS = (

@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 
 from horae.client.app import App
-from horae.client.transport.tracing import current_trace
+from horae.client.transport.calls import current_trace
 from horae.model.executions.job_exceptions import Cancelled, GiveUp, Retry
 from horae.worker.code.context import Context, current
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.client.transport.tracing import current_trace
+from horae.client.transport.calls import current_trace
 from horae.model.base.ids import execution_id
 from horae.model.base.trace import UNTRACED, TraceContext, TraceHeaders, root_of, span_of
 from horae.model.definitions.tasks import CommandTask, PythonTask

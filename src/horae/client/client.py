@@ -24,7 +24,7 @@ from horae.client.resources import AuditResource, ClockResource, DeadLettersReso
 from horae.client.submission_options import OF_MANY, OF_ONE, described
 from horae.client.transport.calls import Caller, RequestRetryPolicy, Resource, path_of
 from horae.client.transport.http import HttpClientTransport
-from horae.client.transport.sse import events
+from horae.client.transport.streamed import events
 from horae.client.transport.transport import ClientTransport
 from horae.client.views import (
     ApiDocument,

@@ -11,8 +11,7 @@ from horae.errors import BadInput
 from horae.model.base.duration import DAY
 from horae.model.definitions.reading.schedule import name_triggers, parse_when, render_when
 from horae.model.triggers.calendars.compiled import BITS, compile_times
-from horae.model.triggers.calendars.read import read_calendar, render_times
-from horae.model.triggers.calendars.spelling import references_in
+from horae.model.triggers.calendars.read import read_calendar, references_in, render_times
 from horae.model.triggers.calendars.values import references_of
 from horae.model.triggers.calendars.words import describe_times
 from horae.model.triggers.decisions.count import count_fires

@@ -5,7 +5,7 @@ from msgspec import structs
 
 from horae.env import SECOND
 from horae.model.admission.rate import Rate
-from horae.store.admission import adoption, limit_changes
+from horae.store.admission import adoption, holder_sweep
 from tests.store_contract.world import TestJob, World, rank, success
 
 LATER = 3600 * SECOND
@@ -19,7 +19,7 @@ async def edit(world: World, job: TestJob, **said) -> None:
         await world.store.write(lambda: adoption.mark(session, job.id))  # noqa: B023
     while await world.store.change(lambda now: adoption.adopt(job.id, 2, now)):
         world.clock.advance(10)
-    await world.store.change(lambda now: limit_changes.apply(job.id, now))
+    await world.store.change(lambda now: holder_sweep.wake_paced(job.id, now))
     await world.store.promote_due(0, 100, rank)
 
 

@@ -1,5 +1,7 @@
 """Requests to a server: their content, their retries, and the meaning of the answers."""
 
+import os
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from email.utils import parsedate_to_datetime
@@ -13,14 +15,15 @@ from msgspec import Struct
 from horae.client.encode import camel, encode
 from horae.client.problems import rebuild, retry_after, unreachable, with_all_places
 from horae.client.transport.streamed import ResponseStream
-from horae.client.transport.tracing import current_trace
 from horae.client.transport.transport import ApiRequest, ApiResponse, ClientTransport, StreamedResponse, Unanswered
 from horae.client.views import HealthInfo
 from horae.env import SECOND, Env
 from horae.errors import HoraeError
+from horae.model.base.trace import UNTRACED, TraceContext, TraceHeaders, checked_state, checked_trace
 
 BASE = "/api/v1"
 T = TypeVar("T")
+PARENT, STATE = "TRACEPARENT", "TRACESTATE"  # environment variables with the trace of a command
 
 
 class RequestRetryPolicy(Struct, frozen=True, kw_only=True):
@@ -223,3 +226,17 @@ def _may_repeat(reply: ApiResponse, call: ApiRequest, tries: int) -> bool:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def current_trace() -> TraceHeaders:
+    """Return the current OpenTelemetry span, or else the trace in which this process was started, if any.
+
+    OpenTelemetry is not imported here: a program that has not imported it has no current span.
+    """
+    api = sys.modules.get("opentelemetry.trace")
+    span = None if api is None else api.get_current_span().get_span_context()
+    if span is not None and span.is_valid:
+        own = TraceContext(f"{span.trace_id:032x}", f"{span.span_id:016x}", bool(span.trace_flags.sampled))
+        return TraceHeaders(own.header, checked_state(span.trace_state.to_header()))
+    parent = checked_trace(os.environ.get(PARENT))
+    return UNTRACED if parent is None else TraceHeaders(parent, checked_state(os.environ.get(STATE)))

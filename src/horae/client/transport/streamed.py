@@ -1,14 +1,18 @@
-"""Streamed answers, each of which is read by its own task.
+"""Streamed answers, each of which is read by its own task, and the server-sent events in them.
 
 The consumer may leave a stream anywhere: by `break`, by an interrupt, by the garbage collector or at the end of a loop.
 The network is read by nested generators, which fail when they are closed in another order than they were opened.
 Therefore, one task opens, reads and closes them; leaving the stream cancels that task.
+
+Events are read as the WHATWG's HTML standard defines them.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
+
+from msgspec import Struct
 
 from horae.client.loops import needed_loop
 from horae.client.transport.transport import StreamedResponse
@@ -73,3 +77,39 @@ class ResponseStream:
             self._chunks.put_nowait(None)
         if not self._opened.done():
             self._opened.set_exception(self._error) if isinstance(self._error, Exception) else self._opened.cancel()
+
+
+class ServerSentEvent(Struct, frozen=True):
+    """One event of a stream."""
+
+    event: str
+    data: str
+    id: str
+
+
+async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    """Yield the lines of chunked bytes; a line may be spread over several chunks."""
+    rest = b""
+    async for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield line.removesuffix(b"\r").decode(errors="replace")
+
+
+async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[ServerSentEvent]:
+    """Yield events with data; skip comments, which keep a connection alive."""
+    name, last, data = "", "", list[str]()
+    async for line in lines(chunks):
+        if not line:
+            if data:
+                yield ServerSentEvent(name or "message", "\n".join(data), last)
+            name, data = "", []
+            continue
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            data.append(value)
+        elif field == "event":
+            name = value
+        elif field == "id":
+            last = value

@@ -14,7 +14,7 @@ from horae.engine.base.refs import nearest
 from horae.engine.executions.executions import Executions
 from horae.errors import BadInput, Conflict
 from horae.model.base.ids import index_of, parcel_of
-from horae.model.documents.merge import merge
+from horae.model.definitions.reading.patch import merge
 from horae.model.executions.execution import FINAL, Execution, Extra, Rerun
 from horae.model.executions.submission import Receipt
 from horae.model.fleet.submit import Submit

@@ -4,10 +4,9 @@ from collections.abc import Collection, Sequence
 
 from horae.engine.admission.circuit_breakers import CircuitBreakers
 from horae.engine.admission.circuit_monitor import CircuitMonitor
-from horae.engine.admission.held_keys import HeldKeys
 from horae.engine.admission.hold_watch import HoldWatch
 from horae.engine.admission.holds import QueueHolds
-from horae.engine.admission.limit_reconciler import LimitReconciler
+from horae.engine.admission.limits import HeldKeys, LimitReconciler
 from horae.engine.admission.placement.placer import Placer
 from horae.engine.admission.placement.preemptor import Preemptor
 from horae.engine.admission.placement.reserver import Reserver

@@ -1,6 +1,6 @@
 """A job: a named, versioned definition of a task, with its triggers, limits and failure handling."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 from uuid import UUID
 
@@ -10,7 +10,6 @@ from horae.env import Instant
 from horae.model.admission.keys import encode_keys, keys_of_job
 from horae.model.admission.limits import Limit
 from horae.model.admission.placement.placement import Cost, encode_needs
-from horae.model.definitions.search_text import searchable_text
 from horae.model.definitions.spec_fields import SpecFields
 from horae.model.definitions.tasks import CommandTask, HttpTask, PythonTask
 from horae.model.definitions.timeouts import AttemptTimeouts, ParcelTimeouts
@@ -22,6 +21,7 @@ from horae.model.workflows.decisions.values import Workflow
 STEADY = "steady:"  # capability of workers that are not labelled spot; no label has this form
 
 JobState = Literal["active", "paused", "deleted"]
+TAG = "\t"  # encloses each tag; tabs in other texts are replaced
 
 
 class Spec(SpecFields, frozen=True, kw_only=True):
@@ -127,3 +127,23 @@ class JobVersion(Struct, frozen=True, kw_only=True):
     version: int
     spec: Spec
     created_at: Instant
+
+
+def searchable_text(name: str, description: str, tags: Mapping[str, str]) -> str:
+    """Return a job's search text: its name, description and tags in lower case, then its tags unchanged.
+
+    The text is stored, so that many jobs can be searched without reading their definitions.
+    """
+    spelled = [f"{name}={value}" for name, value in tags.items()]
+    said = "\n".join((name, description, *spelled)).lower().replace(TAG, " ")
+    return said + "".join(f"{TAG}{one}{TAG}" for one in spelled)
+
+
+def search_pattern(text: str) -> str:
+    """Return the text that must occur in a job's search text if a user searches for `text`."""
+    return text.lower().replace(TAG, " ")
+
+
+def tag_pattern(name: str, value: str | None) -> str:
+    """Return the text that occurs in the search texts of jobs with a tag, with any value or with this value."""
+    return f"{TAG}{name}={'' if value is None else value + TAG}"

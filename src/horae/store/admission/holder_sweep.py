@@ -1,7 +1,8 @@
-"""The sweep of keys: it admits executions that wait for a key with room, and deletes holders that have ended.
+"""Repairs and changes of keyed limits.
 
-As long as all other code works, the sweep finds nothing of this kind. So everything that it finds is counted as an
-alarm.
+The sweep of keys admits executions that wait for a key with room, and deletes holders that have ended. As long as all
+other code works, it finds nothing of this kind; so everything that it finds is counted as an alarm. After a change of a
+limit, executions that wait may be admitted, and running ones get the flag of the limit.
 """
 
 from collections.abc import Collection
@@ -11,7 +12,10 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.admission.limits import is_sequence
+from horae.store.admission import coarse
 from horae.store.admission.holders import DROP_HOLDERS, DROP_TICKETS, HELD, AdmittedItems, KeyGate
+from horae.store.base import shelves
+from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, ForEach, Script, Statement, Together
 
 # A skip scan: it jumps from one gate to the next by an index, so its cost does not depend on the number of executions.
@@ -33,6 +37,14 @@ STALE_HOLDERS = Statement(
     "stale_holders", f"SELECT h.key, h.parcel FROM holders h WHERE h.key LIKE 'limit:%' AND {_GONE} LIMIT $1"
 )
 STALE_TICKETS = Statement("stale_tickets", f"SELECT h.key, h.parcel FROM tickets h WHERE {_GONE} LIMIT $1")
+PACED = Statement(
+    "paced_of_job",
+    "SELECT w.parcel, w.lo FROM waiting w WHERE w.job = $1 AND w.reason = 'rate' FOR UPDATE SKIP LOCKED",
+)
+WAKE = Statement(
+    "wake_paced",
+    "UPDATE waiting SET wake_at = given.at FROM given WHERE waiting.parcel = given.parcel AND waiting.lo = given.lo",
+)
 
 
 class StaleHolders(Struct, frozen=True):
@@ -86,3 +98,20 @@ def forget(found: StaleHolders, now: Instant) -> Script[AdmittedItems]:
         yield from gate.read_states()
         yield from gate.admit_waiting()
     return gate.admitted
+
+
+def wake_paced(job: UUID, now: Instant) -> Script[list[str]]:
+    """Make executions of a changed job due if they wait for a rate; return the keys for which its others wait."""
+    rows = yield Fetch(PACED, (job,))
+    if rows:
+        yield ForEach(WAKE, (*shelves.SPAN, ("at", "bigint")), [(*row, now) for row in rows])
+    return (yield from gates_of(job))
+
+
+def mark_limited(session: UUID, kind: str, scope_id: int) -> Script[None]:
+    """Set the flag of the running executions of a session that are under a limit of a queue or a namespace.
+
+    The session is locked, so that its executions cannot move to another shelf meanwhile.
+    """
+    yield from lock_sessions([session])
+    yield from coarse.mark(session, kind, scope_id)

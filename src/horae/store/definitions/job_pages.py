@@ -5,8 +5,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from horae.model.definitions.job import Spec
-from horae.model.definitions.search_text import search_pattern, tag_pattern
+from horae.model.definitions.job import Spec, search_pattern, tag_pattern
 from horae.store.definitions.jobs import FROM, JOB, StoredJob, stored
 from horae.store.script import Fetch, Script, Statement
 

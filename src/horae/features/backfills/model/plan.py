@@ -11,7 +11,7 @@ from horae.env import Instant
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.decisions.count import count_fires
 from horae.model.triggers.decisions.decide import latest, upcoming
-from horae.model.triggers.decisions.open_count import count_open
+from horae.model.triggers.decisions.future_fires import count_open
 from horae.model.triggers.decisions.timetable import Timetable
 from horae.model.triggers.ledger import TriggerVersion
 

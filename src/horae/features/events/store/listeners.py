@@ -17,7 +17,7 @@ from horae.model.expressions.template import TemplateError
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.decisions.external import EventTrigger, WatchTrigger
 from horae.model.triggers.events.decide import OVERTAKEN, Listening, Verdict, decide_event
-from horae.model.triggers.events.params import fill_params
+from horae.model.triggers.events.filters import fill_params
 from horae.store.admission.share_lanes import assign_share_lanes
 from horae.store.base.live import live_among
 from horae.store.base.shelves import Columns

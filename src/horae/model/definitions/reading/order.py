@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from horae.errors import BadInput
-from horae.model.triggers.calendars.spelling import references_in
+from horae.model.triggers.calendars.read import references_in
 from horae.model.workflows.reading.workflow import INSIDE
 
 Document = dict[str, Any]

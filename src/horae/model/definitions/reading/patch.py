@@ -1,4 +1,4 @@
-"""Changes of a definition: a JSON merge patch on its rendered form."""
+"""Changes of a definition: a JSON merge patch (RFC 7396) on its rendered form."""
 
 from typing import Any
 
@@ -8,7 +8,6 @@ from horae.model.definitions.reading.task import PARSERS
 from horae.model.definitions.reading.timeouts import with_run
 from horae.model.definitions.reading.write import render_definition
 from horae.model.definitions.template_use import source_of
-from horae.model.documents.merge import merge
 from horae.model.fields.values import an_object
 
 _MERGED = frozenset(JOB.where(lambda field: field.merges))
@@ -46,3 +45,16 @@ def patched_form(spec: Spec, patch: Any) -> dict[str, Any]:
     if isinstance(patch, dict) and "template" in patch and patch["template"] is None:
         return {field: value for field, value in rendered.items() if field not in ("template", "with")}
     return source_of(spec.name, spec.made)
+
+
+def merge(current: Any, patch: Any) -> Any:
+    """Return the value with the patch applied: null removes a member, objects are merged, all else is replaced."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(current) if isinstance(current, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merge(result.get(name), value)
+    return result

@@ -175,3 +175,17 @@ def render_times(times: Times) -> dict[str, Any]:
         return {name: [render_times(member) for member in times.members] for name in TABLES[type(times)].names}
     zone = {"timezone": times.timezone} if isinstance(times, Business | Dates | Hours) else {}
     return {**{name: part for name, part in TABLES[type(times)].write(times).items() if part}, **zone}
+
+
+def references_in(definition: Any) -> set[str]:
+    """Return the names of calendars that an unparsed definition mentions."""
+    if isinstance(definition, str):
+        return {definition}
+    if not isinstance(definition, dict):
+        return set()
+    found = {definition["calendar"]} if isinstance(definition.get("calendar"), str) else set()
+    for name in ("any", "all", "except", "definition"):
+        inner = definition.get(name)
+        for each in inner if isinstance(inner, list) else [inner]:
+            found |= references_in(each)
+    return found

@@ -1,4 +1,4 @@
-"""The number of future fires of a trigger in each of several time spans."""
+"""Numbers of fires: future ones of a trigger in each of several time spans, and those that a calendar lets run."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -6,7 +6,6 @@ from itertools import pairwise
 from horae.env import Instant
 from horae.model.triggers.decisions.count import count_fires, fires_left
 from horae.model.triggers.decisions.decide import upcoming
-from horae.model.triggers.decisions.open_count import count_open
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.timetable import Timetable
 from horae.model.triggers.decisions.values import Trigger
@@ -63,3 +62,32 @@ def _at_most(counts: Sequence[int], left: int) -> list[int]:
         cut.append(min(count, left))
         left -= cut[-1]
     return cut
+
+
+def count_open(timetable: Timetable, after: Instant, before: Instant) -> int:
+    """Count the fires strictly between two instants that run: those in openings, and those moved to an opening.
+
+    The cost depends on the number of openings, not on the number of fires.
+    """
+    count, closed = 0, after  # the closed time before the next opening begins after the instant `closed`
+    for opening in timetable.calendar.openings(after + 1, before):
+        count += _moved(timetable, closed, min(opening.start, before))
+        count += count_fires(
+            timetable.trigger, timetable.rules, max(after, opening.start - 1), min(before, opening.end)
+        )
+        if opening.start > after and timetable.follows(opening.start) and _is_nominal(timetable, opening.start):
+            count -= 1
+        closed = opening.end - 1
+    return count + _moved(timetable, max(closed, after), before)
+
+
+def _moved(timetable: Timetable, after: Instant, before: Instant) -> int:
+    """Count the fires of a closed time that run: none or one. The first runs, and the others are merged into it."""
+    if timetable.rules.outside == "skip":
+        return 0
+    first = timetable.nominal_after(after)
+    return int(first is not None and first < before and timetable.runs(first))
+
+
+def _is_nominal(timetable: Timetable, at: Instant) -> bool:
+    return timetable.nominal_after(at - 1) == at

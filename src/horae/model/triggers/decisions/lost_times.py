@@ -2,23 +2,60 @@
 
 They are not nominal fires, because no instant corresponds to them. The instant of their row is a microsecond before the
 clock change. Fires are at whole seconds, so no fire has that instant, not even a fire at the end of the gap.
+
+Only *fixed* expressions (see `cron/fire.py`) have such times: if the user chose to skip them, or if a zone skips a
+whole date.
 """
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from horae.env import SECOND, Instant
 from horae.model.base.duration import format_duration
 from horae.model.base.instant import format_instant
-from horae.model.triggers.cron.lost_times import LostTimes, lost_times
-from horae.model.triggers.cron.zone import BUCKET_BITS, FIRST_BUCKET, LAST_BUCKET
+from horae.model.triggers.cron.count import count_walls
+from horae.model.triggers.cron.fire import LONG_GAP, DstGap
+from horae.model.triggers.cron.wall import CronExpression, ceil_wall, floor_wall
+from horae.model.triggers.cron.zone import BUCKET_BITS, FIRST_BUCKET, LAST_BUCKET, Span, spans
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Cron, Trigger
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class LostTimes(NamedTuple):
+    """The matching wall times in one gap: how many there are (`times`), the `first` and the `last`, in wall seconds.
+
+    The wall clock jumps from `before` to `after`.
+    """
+
+    change: int  # the UTC second of the jump
+    before: int
+    after: int
+    times: int
+    first: int
+    last: int
+
+
+def lost_times(x: CronExpression, zone: str, bucket: int, gap: DstGap = "shift") -> list[LostTimes]:
+    """Return the gaps in one bucket of UTC seconds that contain matching wall times, if these do not fire."""
+    return [] if x.wild else [lost for span in spans(zone, bucket) if (lost := _lost(x, span, gap)) is not None]
+
+
+def _lost(x: CronExpression, span: Span, gap: DstGap) -> LostTimes | None:
+    lands = span.start + span.offset
+    if lands <= span.high or (gap == "shift" and lands - span.high < LONG_GAP):
+        return None
+    first = ceil_wall(x, span.high)
+    if first is None or first >= lands:
+        return None
+    last = floor_wall(x, lands - 1)
+    assert last is not None
+    return LostTimes(span.start, span.high, lands, count_walls(x, span.high, lands), first, last)
 
 
 class LostTimesRecord(Struct, frozen=True):

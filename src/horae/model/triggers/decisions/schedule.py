@@ -18,7 +18,7 @@ from horae.model.triggers.decisions.named_trigger import NAMED_TRIGGER
 from horae.model.triggers.decisions.params import check_fire_params
 from horae.model.triggers.decisions.rules import RULES, Overlap
 from horae.model.triggers.decisions.values import TIMED, TRIGGERS, Cron, Trigger
-from horae.model.triggers.events.params import check_params
+from horae.model.triggers.events.filters import check_params
 
 OTHER_FIELDS = tuple(
     name for name in NAMED_TRIGGER.names if name != "name"

@@ -1,14 +1,25 @@
-"""Filters: expressions over an event or a signal, compiled once and evaluated within a small budget of steps.
+"""Filters and params of triggers for events: expressions over an event or a signal, compiled once.
 
-A filter runs on the server, in the transaction that accepts the event, for each event and each listening trigger.
+They are evaluated within a small budget of steps. A filter runs on the server, in the transaction that accepts the
+event, for each event and each listening trigger.
 """
 
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from horae.errors import BadInput
 from horae.model.expressions.meter import MOST_TEXT, SMALL_STEPS, limited_budget
-from horae.model.expressions.template import Expression, Names, TemplateError, parts_of
+from horae.model.expressions.template import (
+    Expression,
+    Names,
+    Renderer,
+    TemplateError,
+    compile_tree,
+    parts_of,
+    rendered_item,
+)
 from horae.model.expressions.values import kind
 
 EVENT_NAMES: Names = frozenset({"event"})
@@ -50,3 +61,21 @@ def compile_filter(text: str, field: str = "filter", names: Names = EVENT_NAMES)
         example = _FILTER.format(next(iter(names)))
         raise BadInput(f"{text[:60]!r} is not a filter.", example, field=field)
     return Filter(parts[0])
+
+
+def check_params(params: dict[str, Any], field: str = "params") -> None:
+    """Refuse templates that cannot be compiled or refer to anything but `event`."""
+    compile_tree(params, field, EVENT_NAMES)
+
+
+def fill_params(params: dict[str, Any], scope: dict[str, Any]) -> bytes:
+    """Render the params that a trigger gives to an execution; return them as JSON. Raises TemplateError."""
+    if not params:
+        return b"{}"
+    with limited_budget(SMALL_STEPS):
+        return rendered_item(_compiled(msgspec.json.encode(params)), scope)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(encoded: bytes) -> Any | Renderer:
+    return compile_tree(msgspec.json.decode(encoded), "params", EVENT_NAMES)

@@ -1,8 +1,8 @@
-"""A workflow's graph, compiled once per version of its job and used by every decision."""
+"""A workflow's graph, compiled once per version of its job and used by every decision; and the rules of joins."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from graphlib import TopologicalSorter
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -18,11 +18,38 @@ from horae.model.workflows.decisions.expressions import (
     expressions_in,
     steps_of,
 )
-from horae.model.workflows.decisions.joins import CATCHING
-from horae.model.workflows.decisions.values import PHASES, UNDO, Call, Phase, Workflow, WorkflowStep
+from horae.model.workflows.decisions.flow import StepRow
+from horae.model.workflows.decisions.values import PHASES, UNDO, Call, JoinRule, Phase, Workflow, WorkflowStep
 from horae.model.workflows.waits import Approval, Callback, EventWait, SignalWait, Sleep
 
+Verdict = Literal["start", "skip", "wait"]
+
+EARLY: frozenset[JoinRule] = frozenset({"oneSuccess", "oneFailed"})  # rules that do not wait for all upstreams
+# Steps with these rules run despite or because of a failed upstream. If such a step runs, it handles that failure, and
+# the failure has no further effect.
+CATCHING: frozenset[JoinRule] = frozenset({"oneSuccess", "oneFailed", "allFailed", "allDone", "always"})
+
+_RUNS: Mapping[JoinRule, Callable[[StepRow], bool]] = {
+    "allSuccess": lambda row: not row.failed and not row.skipped,
+    "allDone": lambda row: bool(row.succeeded or row.failed),
+    "oneSuccess": lambda row: bool(row.succeeded),
+    "oneFailed": lambda row: bool(row.failed),
+    "noneFailed": lambda row: not row.failed,
+    "noneFailedOneSuccess": lambda row: bool(row.succeeded) and not row.failed,
+    "allFailed": lambda row: bool(row.failed) and not row.succeeded and not row.skipped,
+    "allSkipped": lambda row: not row.succeeded and not row.failed,
+    "always": lambda row: True,
+}
 NOTHING = b"{}"
+
+
+def join(rule: JoinRule, row: StepRow) -> Verdict:
+    """Apply a step's rule to the upstreams that have ended. No step is skipped before all its upstreams have ended."""
+    if row.missing and rule not in EARLY:
+        return "wait"
+    if _RUNS[rule](row):
+        return "start"
+    return "wait" if row.missing else "skip"
 
 
 class CompiledParams(Struct, frozen=True):

@@ -22,8 +22,8 @@ from horae.model.workflows.decisions.flow import (
     StepRow,
     Verdict,
 )
-from horae.model.workflows.decisions.joins import CATCHING, join
 from horae.model.workflows.decisions.launching import Launching
+from horae.model.workflows.decisions.plan import CATCHING, join
 from horae.model.workflows.decisions.values import Phase, undo_name
 
 

@@ -30,9 +30,8 @@ from horae.model.executions.submission import (
 )
 from horae.store.admission import quotas
 from horae.store.executions.deduplication import deduplicate
-from horae.store.executions.entering.idempotency import known_requests, remember
+from horae.store.executions.entering.idempotency import assign_keys, known_requests, remember, take_keys
 from horae.store.executions.entering.placing import NO_ANSWERS, place
-from horae.store.executions.entering.unique_keys import assign_keys, take_keys
 from horae.store.executions.item_states import StateRange, item_states, split_by_state
 from horae.store.executions.parcels import enter_parcels, put_parcels
 from horae.store.script import ForEach, Insert, Script, Statement

@@ -1,25 +1,37 @@
-"""The limits service: applies changed limits, counts running executions under new ones, and repairs missed admissions.
+"""Limits of executions: their service, and the keys of a job's limits and sequences that executions hold.
 
-Normally no execution waits for this service, because the transaction that ends an execution admits the next one.
+The service applies changed limits, counts running executions under new ones, and repairs missed admissions. Normally no
+execution waits for it, because the transaction that ends an execution admits the next one.
 """
 
 from collections.abc import Iterable
+from typing import Literal
 from uuid import UUID
 
 import structlog
 
 from horae.engine.base.hints import Hint, Hints
+from horae.engine.base.refs import find_job
 from horae.engine.service import Alarm, Wait
 from horae.engine.topics import Topics
 from horae.env import Env
-from horae.store.admission import adoption, coarse, holder_sweep, holders, limit_changes
+from horae.model.admission.held_key_view import HeldKeyView
+from horae.model.admission.limits import LIMIT, OWN, template_of, value_in, with_own
+from horae.model.base.cursor import check_limit, make_cursor, read_cursor
+from horae.model.base.view import Page
+from horae.model.definitions.job import Job
+from horae.store.admission import adoption, coarse, holder_sweep, holders, limit_reads
 from horae.store.admission.holders import AdmittedItems
+from horae.store.admission.limit_reads import HeldKey
 from horae.store.contract import Store
 
 SWEEP = 5.0  # seconds between checks of all keys with waiting executions
 BATCH = 100  # keys locked in one transaction
 ADOPTED = 500  # slices brought under a new limit in one transaction
 SETTLED = 3.0  # seconds after which every server knows a change, and earlier transactions have ended
+MOST_KEYS = 100  # in one page, even if more are requested: each costs a read
+MOST_NAMED = 10  # executions that are named for each key
+KINDS: tuple[Literal["limit", "sequence"], ...] = ("limit", "sequence")  # in the order in which their keys sort
 log = structlog.get_logger("horae.engine")
 
 
@@ -55,7 +67,7 @@ class LimitReconciler:
         await self._adopt_again()
         for job in sorted(jobs):
             await self._adopt(job)
-            keys = await self._store.change(lambda now: limit_changes.apply(job, now))  # noqa: B023
+            keys = await self._store.change(lambda now: holder_sweep.wake_paced(job, now))  # noqa: B023
             await self._admit(keys)
             self._hints.send(Hint(wake_at=self._env.now()))
         freed, self._freed = self._freed, set()
@@ -101,7 +113,7 @@ class LimitReconciler:
         """Count running executions that started before a limit of their queue or namespace was set."""
         for name, kind, object_id in await self._store.read(coarse.unready):
             for session in await self._store.read(lambda: coarse.unmarked_sessions(kind, object_id)):  # noqa: B023
-                await self._store.write(lambda: limit_changes.mark(session, kind, object_id))  # noqa: B023
+                await self._store.write(lambda: holder_sweep.mark_limited(session, kind, object_id))  # noqa: B023
             if not await self._store.read(lambda: coarse.unmarked_sessions(kind, object_id)):  # noqa: B023
                 await self._store.write(lambda: coarse.set_ready(name))  # noqa: B023
 
@@ -116,3 +128,44 @@ class LimitReconciler:
         if count:
             self.repaired += count
             log.warning("executions waited for limits that had room", executions=count)
+
+
+class HeldKeys:
+    """Reads the keys of a job's limits and sequences that executions hold."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def page(self, namespace: int, ref: str, *, limit: int = 50, cursor: str | None = None) -> Page[HeldKeyView]:
+        """Return the held keys of a job in order, including the key of a limit of the whole job."""
+        job = (await find_job(self._store, namespace, ref)).job
+        after, size = read_cursor(cursor, str) if cursor else "", min(check_limit(limit), MOST_KEYS)
+        found: list[HeldKey] = []
+        for kind in KINDS:
+            most = size + 1 - len(found)
+            if most > 0 and after.partition(":")[0] <= kind:
+                found += await self._store.read(
+                    lambda: limit_reads.held_keys(kind, job.id, after, most, MOST_NAMED)  # noqa: B023
+                )
+        items = found[:size]
+        more = len(found) > size
+        return Page(
+            items=[_shown(held, job) for held in items], next_cursor=make_cursor(items[-1].key) if more else None
+        )
+
+
+def _shown(held: HeldKey, job: Job) -> HeldKeyView:
+    spec = job.spec
+    is_sequence = held.key.startswith("sequence:")
+    limit = None if is_sequence else template_of(held.key, with_own(spec.limits, spec.concurrency, spec.rate))
+    allowed = {} if limit is None else LIMIT.write(limit)
+    return HeldKeyView(
+        kind="sequence" if is_sequence else "job" if limit is not None and limit.key == OWN else "key",
+        key=(spec.sequence or None) if is_sequence else None if limit is None else limit.key or None,
+        value=value_in(held.key),
+        concurrency=1 if is_sequence else allowed.get("concurrency"),
+        rate=allowed.get("rate"),
+        used=held.used,
+        waited_for=held.waited_for,
+        holders=held.holders,
+    )
