@@ -121,14 +121,14 @@ def test_an_audit_without_findings_exits_0():
 
 def test_an_audit_names_its_findings_and_exits_1():
     finding = {
-        "kind": "ownerless",
+        "kind": "no-live-session",
         "shelf": "running",
         "parcel": "p1",
         "lo": 2,
         "hi": 5,
         "detail": "its session is lost",
     }
-    found = {"shelves": {"running": {"slices": 1, "items": 3}}, "kinds": {"ownerless": 1}, "findings": [finding]}
+    found = {"shelves": {"running": {"slices": 1, "items": 3}}, "kinds": {"no-live-session": 1}, "findings": [finding]}
     repaired = {**found, "findings": [], "kinds": {}, "repaired": {"requeued": 3, "ended": 0}}
     api = FakeApi({"GET /audit/executions": found, "POST /audit/executions": repaired})
     result = run(api, "audit", "executions")

@@ -6,7 +6,7 @@ from horae.errors import NotFound
 from tests.cli.fake_api import FakeApi, page, run
 
 HOLD = {
-    "holdId": "h1", "queue": "reports", "calendar": None, "state": "open", "reason": "deploy-123",
+    "holdId": "h1", "queue": "reports", "calendar": None, "state": "active", "reason": "deploy-123",
     "from": "2027-01-15T08:00:00Z", "until": "2027-01-15T08:30:00Z", "drain": False, "running": 2,
     "createdAt": "2027-01-15T08:00:00Z", "createdBy": "key:1", "endedAt": None, "endedBy": None,
 }  # fmt: skip

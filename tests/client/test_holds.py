@@ -14,7 +14,7 @@ async def test_a_queue_is_held_drained_and_released():
         hold = await client.queues.hold("default", "10m", reason="deploy-123", drain=True)
         looks: list[int] = []
         drained = await asyncio.wait_for(client.queues.drained(hold, lambda one: looks.append(one.running)), 30)
-        assert (drained.state, drained.running, looks[-1]) == ("open", 0, 0)
+        assert (drained.state, drained.running, looks[-1]) == ("active", 0, 0)
 
         held = await client.submit("double", {"i": 2})
         shown = await client.executions.get(held.id)

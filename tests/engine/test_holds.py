@@ -105,7 +105,7 @@ async def test_a_waiting_exchange_gets_nothing_until_the_hold_ends_by_itself(wor
     await job(node)
     session = await register(node)
     view = await node.admission.holds.open(1, "default", DEPLOY, "key:1")
-    assert (view.state, view.queue, view.running, view.created_by) == ("open", "default", 0, "key:1")
+    assert (view.state, view.queue, view.running, view.created_by) == ("active", "default", 0, "key:1")
     id = await submit(node)
 
     for n in range(1, 5):
@@ -331,7 +331,7 @@ async def test_events_report_the_begin_and_the_end_of_a_hold(world: World, node:
         await node.admission.holds.release(1, "default", None, "key:1")
 
     told = [(event.kind, event.id, event.state) for event in heard if event is not None]
-    assert told == [("hold", view.hold_id, "open"), ("hold", view.hold_id, "ended")]
+    assert told == [("hold", view.hold_id, "active"), ("hold", view.hold_id, "ended")]
 
 
 async def test_invalid_holds_are_refused_with_a_remedy(world: World, node: ServerNode):

@@ -68,9 +68,9 @@ def test_invalid_spans_are_refused(begin, end, length, told):
 
 
 def test_a_hold_is_open_from_its_beginning_until_it_was_ended():
-    assert hold().state(NOW) == "open"
+    assert hold().state(NOW) == "active"
     assert hold(from_at=NOW + 1).state(NOW) == "planned"
-    assert hold().state(NOW + DAY) == "open"  # a hold stays open until it is ended once for all servers
+    assert hold().state(NOW + DAY) == "active"  # a hold stays active until it is ended once for all servers
     assert hold(ended_at=NOW).state(NOW) == "ended"
 
 

@@ -118,8 +118,8 @@ def test_holes_and_doubled_fires_are_reported_exactly_for_any_rows(spans):
     found = flaws([row(first, last) for first, last in spans])
 
     assert named(found, "uncovered") == set(range(60)) - set(covered)
-    assert named(found, "doubled") == {minute for minute, times in covered.items() if times > 1}
-    assert named(found, "invented") == set()
+    assert named(found, "duplicate") == {minute for minute, times in covered.items() if times > 1}
+    assert named(found, "unexpected") == set()
 
 
 def test_rows_are_checked_inside_the_range_only():
@@ -129,14 +129,14 @@ def test_rows_are_checked_inside_the_range_only():
 
 def test_before_a_trigger_was_made_rows_may_be_missing_but_not_doubled():
     assert flaws([row(3, 3, "backfilled"), row(10, 59)], begun=9) == []
-    assert flaws([row(3, 5), row(4, 4), row(10, 59)], begun=9) == [Flaw("doubled", FireSpan(at(4), at(4)))]
+    assert flaws([row(3, 5), row(4, 4), row(10, 59)], begun=9) == [Flaw("duplicate", FireSpan(at(4), at(4)))]
 
 
 def test_a_row_that_ends_between_fires_is_reported():
     coverage = CoverageCheck(EVERY, RULES, at(-1), at(0), at(1))
     coverage.add(at(0), at(1) - SECOND)
 
-    assert [flaw.kind for flaw in coverage.finish()] == ["invented", "uncovered"]
+    assert [flaw.kind for flaw in coverage.finish()] == ["unexpected", "uncovered"]
 
 
 def test_fires_are_named_up_to_a_bound_and_counted():

@@ -235,10 +235,10 @@ def test_an_audit_reports_invented_and_doubled_lost_times():
     (extra,) = cover(trigger, ALL, SPRING - HOUR, SPRING, "skipped-paused", "paused")
     assert [flaw.kind for flaw in flaws(trigger, ALL, run, SPRING - 2 * DAY, SPRING + 2 * DAY)] == []
     twice = flaws(trigger, ALL, [*run, extra], SPRING - 2 * DAY, SPRING + 2 * DAY)
-    assert twice == [Flaw("doubled", FireSpan(SPRING - 1, SPRING - 1))]
+    assert twice == [Flaw("duplicate", FireSpan(SPRING - 1, SPRING - 1))]
     shifted = skipping("30 2 * * *", gap="shift")
     found = flaws(shifted, ALL, [extra], SPRING - HOUR, SPRING - 1)
-    assert found == [Flaw("invented", FireSpan(SPRING - 1, SPRING - 1))]
+    assert found == [Flaw("unexpected", FireSpan(SPRING - 1, SPRING - 1))]
 
 
 @given(st.sampled_from(NAMES), st.data())

@@ -21,7 +21,7 @@ async def test_a_queue_is_held_listed_and_released(api: Api, clock):
 
     assert made.status_code == 201
     assert (hold["queue"], hold["state"], hold["reason"], hold["drain"], hold["running"]) == (
-        "default", "open", "deploy-123", True, 0,
+        "default", "active", "deploy-123", True, 0,
     )  # fmt: skip
     assert hold["createdBy"].startswith("key:")
     assert (hold["from"], hold["until"]) == ("2027-01-15T08:00:00Z", "2027-01-15T08:30:00Z")

@@ -172,7 +172,7 @@ class Flows(Checker):
         if self.driver._turn.locked():
             return
         found = run(workflow_audit.audit_flows(), self.driver._connection.execute)
-        assert not found, f"adrift: {found[0].detail}"
+        assert not found, f"workflow-mismatch: {found[0].detail}"
         joined = "flow_steps s JOIN flows f ON f.parcel = s.parcel AND f.item = s.item"
         sql = f"SELECT f.execution, s.step, s.state FROM {joined}"
         states = {(execution, step): state for execution, step, state in rows(self.driver, sql)}

@@ -53,15 +53,15 @@ async def test_a_sound_store_has_no_findings_and_is_counted(world: World):
     [
         ("DELETE FROM running", ("missing", "parcels", 3, 6)),
         ("DELETE FROM history WHERE lo = 0", ("missing", "parcels", 0, 2)),
-        ("UPDATE queued SET lo = 5", ("doubled", "queued", 5, 10)),
-        ("UPDATE queued SET lo = 4, hi = 10", ("doubled", "queued", 4, 10)),
-        ("UPDATE queued SET hi = 11", ("outside", "queued", 6, 11)),
-        ("UPDATE history SET hi = 3 WHERE lo = 0", ("doubled", "history", 2, 3)),
-        ("UPDATE running SET lo = 1, hi = 6", ("doubled", "running", 1, 6)),
-        ("UPDATE waiting SET wake_at = NULL", ("gateless", "waiting", 0, 2)),
-        ("UPDATE queued SET lane = -1", ("laneless", "queued", 6, 10)),
-        ("DELETE FROM sessions", ("ownerless", "running", 3, 6)),
-        ("UPDATE attempts SET attempt = 2", ("retold", "attempts", 2, 3)),
+        ("UPDATE queued SET lo = 5", ("duplicate", "queued", 5, 10)),
+        ("UPDATE queued SET lo = 4, hi = 10", ("duplicate", "queued", 4, 10)),
+        ("UPDATE queued SET hi = 11", ("out-of-range", "queued", 6, 11)),
+        ("UPDATE history SET hi = 3 WHERE lo = 0", ("duplicate", "history", 2, 3)),
+        ("UPDATE running SET lo = 1, hi = 6", ("duplicate", "running", 1, 6)),
+        ("UPDATE waiting SET wake_at = NULL", ("never-wakes", "waiting", 0, 2)),
+        ("UPDATE queued SET lane = -1", ("no-lane", "queued", 6, 10)),
+        ("DELETE FROM sessions", ("no-live-session", "running", 3, 6)),
+        ("UPDATE attempts SET attempt = 2", ("attempt-mismatch", "attempts", 2, 3)),
     ],
 )
 async def test_each_kind_of_harm_is_found_and_named(world: World, sql, expected):
@@ -88,7 +88,7 @@ async def test_a_slice_without_its_parcel_is_found(world: World):
     await world.do("DELETE FROM parcels WHERE id = $1", parcel)
 
     assert {(kind, shelf) for kind, shelf, *_ in await findings(world)} == {
-        ("stray", "queued"), ("stray", "running"), ("stray", "history"),
+        ("no-parcel", "queued"), ("no-parcel", "running"), ("no-parcel", "history"),
     }  # fmt: skip
     await world.wipe()
 
@@ -101,7 +101,7 @@ async def test_an_attempt_recorded_twice_is_found(world: World):
     await w.report(failed(slice, 0, 2), failed(slice, 2, 4))
     await world.do("UPDATE attempts SET hi = 3 WHERE lo = 0")
 
-    assert await findings(world) == [("retold", "attempts", 2, 4)]
+    assert await findings(world) == [("attempt-mismatch", "attempts", 2, 4)]
     await world.wipe()
 
 
@@ -118,7 +118,7 @@ async def test_forgotten_slices_are_found_after_a_while(world: World):
     world.clock.advance(11)
 
     assert sorted(await findings(world, audit.PATIENCE)) == [
-        ("overdue", "running", 0, 1), ("overdue", "waiting", 0, 1), ("ownerless", "running", 1, 2),
+        ("no-live-session", "running", 1, 2), ("overdue", "running", 0, 1), ("overdue", "waiting", 0, 1),
     ]  # fmt: skip
     assert await findings(world) == []
 
@@ -210,7 +210,7 @@ async def test_repair_leaves_unclear_findings_alone(world: World):
     done = await repair(world)
 
     assert (done.requeued, done.ended) == (0, 0)
-    assert await findings(world) == [("doubled", "queued", 5, 10)]
+    assert await findings(world) == [("duplicate", "queued", 5, 10)]
     await world.wipe()
 
 

@@ -39,7 +39,7 @@ async def test_a_complete_join_that_was_not_started(world: World):
     await run(world, a, interval=FIRST)
     await world.do("DELETE FROM dependencies WHERE upstream = $1", b.id)  # as if the dependency on b had been lost
     (finding,) = await found(world)
-    assert (finding.kind, finding.shelf, finding.job) == ("unstarted", "joins", d.id)
+    assert (finding.kind, finding.shelf, finding.job) == ("not-started", "joins", d.id)
     assert 'job "d" from 1970-01-01T00:00:00Z on: every upstream has met its condition' in finding.detail
     assert await repaired(world) == 1
     assert [extra.interval for extra in await started(world, d)] == [FIRST]
@@ -51,7 +51,7 @@ async def test_successes_that_were_not_used(world: World):
     (ran,) = await run(world, a)
     await world.do("UPDATE dependencies SET unused = 1, execution = $1", ran)
     (finding,) = await found(world)
-    assert (finding.kind, finding.job) == ("unstarted", d.id)
+    assert (finding.kind, finding.job) == ("not-started", d.id)
     assert await repaired(world) == 1
     assert len(await started(world, d)) == 2
 
@@ -74,7 +74,7 @@ async def test_a_waiting_execution_that_belongs_to_no_join(world: World):
     await world.store.submit([submission.Submission(executions=wanted)])
     await world.do("DELETE FROM joins")
     (finding,) = await found(world)
-    assert (finding.kind, finding.shelf, finding.lo, finding.hi) == ("gateless", "waiting", 0, 2)
+    assert (finding.kind, finding.shelf, finding.lo, finding.hi) == ("never-wakes", "waiting", 0, 2)
     assert await repaired(world) == 1
     (slice,) = await world.on("waiting")
     assert (slice.reason, slice.wake_at) == ("delay", world.now())

@@ -461,9 +461,9 @@ async def test_the_audit_of_the_ledger_finds_what_is_wrong(world: World):
     await world.do("UPDATE timers SET decided_through = $1", start + 3 * MINUTE)
     assert await findings() == []
     await world.do("UPDATE fires SET first = $1 WHERE last = $2", start + MINUTE, start + 3 * MINUTE)
-    assert await findings() == [("doubled", 1, 1)]
+    assert await findings() == [("duplicate", 1, 1)]
     await world.do("UPDATE fires SET first = $1 WHERE last = $2", start + MINUTE + 1, start + 3 * MINUTE)
-    assert [kind for kind, *_ in await findings()] == ["invented"]
+    assert [kind for kind, *_ in await findings()] == ["unexpected"]
     await world.do("DELETE FROM fires WHERE trigger_id = $1", trigger)
     assert await findings() == [("uncovered", 1, 3)]
     report = await world.store.read(lambda: audit_fires.audit_fires(start + 4 * MINUTE))

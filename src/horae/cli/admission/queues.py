@@ -210,7 +210,7 @@ async def _drain(api: Api, made: HoldInfo, timeout: str | None) -> None:
     """Wait until no held execution is running, and show the progress."""
 
     def look(hold: HoldInfo) -> None:
-        left = f"{hold.running:,} running" if hold.state == "open" else "not started yet"
+        left = f"{hold.running:,} running" if hold.state == "active" else "not started yet"
         echo(f"{_name(hold)}: {left}", err=True)
 
     remedy = "the hold stays; wait again with the same command"

@@ -45,7 +45,7 @@ def _print_report(api: Api, report: dict[str, Any]) -> None:
     if not report["findings"]:
         return api.out.say("Every execution is in its place.")
     columns: list[Column] = [
-        ("WRONG", "kind"),
+        ("PROBLEM", "kind"),
         ("SHELF", "shelf"),
         ("PARCEL", "parcel"),
         ("ITEMS", lambda row: f"{row['lo']}..{row['hi'] - 1}"),
@@ -97,7 +97,7 @@ def _print_fires(api: Api, report: dict[str, Any]) -> None:
     if not report["findings"]:
         return
     columns: list[Column] = [
-        ("WRONG", "kind"),
+        ("PROBLEM", "kind"),
         ("TRIGGER", "trigger"),
         ("FIRES", "fires"),
         ("INSTANTS", lambda one: one.get("detail") or " ".join(one["instants"])),

@@ -103,7 +103,7 @@ COLUMNS: list[Column] = [
     ("ID", "keyId"),
     ("NAME", "name"),
     ("ROLE", "role"),
-    ("FOR", _scope),
+    ("SCOPE", _scope),
     ("CREATED", TimeField("createdAt")),
     ("USED", TimeField("lastUsedAt")),
     ("EXPIRES", TimeField("expiresAt")),

@@ -42,7 +42,7 @@ COLUMNS: list[Column] = [
     ("NAME", "name"),
     ("VERSION", "version"),
     ("CREATED", TimeField("createdAt")),
-    ("SET", TimeField("updatedAt")),
+    ("UPDATED", TimeField("updatedAt")),
 ]
 request(
     secrets, "secrets.list", lists(COLUMNS, "No secrets yet: horae secrets set NAME"), examples=("horae secrets list",)

@@ -147,8 +147,8 @@ def _becomes(became: str) -> Show:
 
 
 APPROVALS: list[Column] = [
-    ("SINCE", "since"), ("WORKFLOW", "jobName"), ("STEP", "step"), ("ASKS", "message"),
-    ("OF", lambda one: ", ".join(one["roles"])), ("UNTIL", "until"), ("EXECUTION", "executionId"),
+    ("SINCE", "since"), ("WORKFLOW", "jobName"), ("STEP", "step"), ("MESSAGE", "message"),
+    ("ROLES", lambda one: ", ".join(one["roles"])), ("UNTIL", "until"), ("EXECUTION", "executionId"),
 ]  # fmt: skip
 ONE = {"execution_id": "execution"}
 STEP = {**ONE, "step": "step"}

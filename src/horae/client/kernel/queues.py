@@ -119,7 +119,7 @@ class QueuesResource(Resource):
             if on_look is not None and found.running != reported:
                 on_look(found)
             reported = found.running
-            if found.running == 0 and found.state == "open":
+            if found.running == 0 and found.state == "active":
                 return found
             await self._caller.env.clock.sleep(LOOK)
 

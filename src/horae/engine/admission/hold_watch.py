@@ -81,10 +81,10 @@ class HoldWatch:
         )
         if self._directory.held:
             self._topics.held(self._directory.held)
-        holding = {hold.id: hold for hold in self.not_ended if hold.state(now) == "open"}
+        holding = {hold.id: hold for hold in self.not_ended if hold.state(now) == "active"}
         if self._in_force_before is not None:
             begun = [
-                _event(hold, "open", now) for hold_id, hold in holding.items() if hold_id not in self._in_force_before
+                _event(hold, "active", now) for hold_id, hold in holding.items() if hold_id not in self._in_force_before
             ]
             over = [
                 _event(hold, "ended", now) for hold_id, hold in self._in_force_before.items() if hold_id not in holding

@@ -208,7 +208,7 @@ def _note(queue: str | None, released: Iterable[Hold], left: Iterable[Hold], now
     subject = "The namespace" if queue is None else f'Queue "{queue}"'
     count = len(list(released))
     done = f"{count} hold{'' if count == 1 else 's'} released." if count else f"{subject} was not held by hand."
-    still = [hold for hold in left if hold.state(now) == "open"]
+    still = [hold for hold in left if hold.state(now) == "active"]
     if not still:
         return done
     names = sorted({_hold_in_words(hold, queue) for hold in still})

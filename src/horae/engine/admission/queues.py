@@ -198,7 +198,7 @@ class QueueViews:
         """Return a function that builds views, with counts read once for the whole namespace."""
         queued = await self._store.read(lambda: depths(namespace))
         runs = await self._store.read(lambda: running_by_queue(namespace))
-        holds = [hold for hold in await self._holds.list(namespace) if hold.state == "open"]
+        holds = [hold for hold in await self._holds.list(namespace) if hold.state == "active"]
         lanes = [lane for lane in self._directory.lanes.values() if lane.namespace == namespace]
 
         def view(queue: Queue) -> QueueView:
@@ -208,7 +208,7 @@ class QueueViews:
                 if lane.queue == queue.id
             ]
             held = [hold for hold in holds if hold.queue in (None, queue.name)]
-            paused = any(hold.paused for hold in held)
+            paused = any(hold.indefinite for hold in held)
             return QueueView(
                 name=queue.name,
                 **QUEUE.keywords(show_queue(queue.spec, queue.is_default)),

@@ -19,8 +19,8 @@ from horae.store.triggers import audit_fires as moves
 class FireFindingView(View, frozen=True, kw_only=True):
     """An inconsistency in the ledger.
 
-    It is about fires that no row covers (uncovered) or that two rows cover (doubled), a row without a fire (invented),
-    or a trigger whose fires cannot be computed (undecidable).
+    It is about fires that no row covers (uncovered) or that two rows cover (duplicate), a row without a fire
+    (unexpected), or a trigger whose fires cannot be computed (undecidable).
     """
 
     kind: moves.Kind
@@ -83,7 +83,7 @@ class FireAuditor:
         for version, changed_at in report.zones:
             notes.append(
                 f"Until {format_instant(changed_at)} fires were computed by tzdata {version}: where its rules differ"
-                " from the present ones, fires that were decided then may appear as invented and uncovered."
+                " from the present ones, fires that were decided then may appear as unexpected and uncovered."
             )
         if not report.triggers and not report.findings:
             notes.append("The job has no trigger that fires at instants.")

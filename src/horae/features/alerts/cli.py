@@ -175,7 +175,7 @@ COLUMNS: list[Column] = [
     ("RULE", "rule"),
     ("SUBJECT", "subject"),
     ("SINCE", TimeField("since")),
-    ("TOLD", _delivery_counts),
+    ("DELIVERIES", _delivery_counts),
     ("MESSAGE", "message"),
 ]
 request(

@@ -38,7 +38,7 @@ async def artifacts(api: Api, execution: str, name: str | None, to: str | None, 
             ("SIZE", "size"),
             ("TYPE", "type"),
             ("ATTEMPT", "attempt"),
-            ("MADE", lambda one: api.out.age(one.get("createdAt"))),
+            ("CREATED", lambda one: api.out.age(one.get("createdAt"))),
         ]
         api.out.list(page.raw, shown, "This execution stored no files.")
         return

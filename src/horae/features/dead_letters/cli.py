@@ -23,7 +23,7 @@ REPLAY_COLUMNS: list[Column] = [
     ("STATE", "state"),
     ("RATE", "rate"),
     ("RETRIED", "retried"),
-    ("OF", "total"),
+    ("TOTAL", "total"),
     ("SKIPPED", "skipped"),
     ("CREATED", TimeField("createdAt")),
 ]

@@ -59,7 +59,7 @@ COLUMNS: list[Column] = [
     ("NAME", "name"),
     ("ACTIVE", "active"),
     ("SIGNS IN", lambda one: "password" if one["password"] else "identity provider"),
-    ("MAY", lambda one: ", ".join(f"{m['namespace']}: {m['role']}" for m in one["members"])),
+    ("ROLES", lambda one: ", ".join(f"{m['namespace']}: {m['role']}" for m in one["members"])),
     ("SIGNED IN", TimeField("signedInAt")),
 ]
 request(

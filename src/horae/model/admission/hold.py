@@ -1,7 +1,7 @@
-"""Holds: while a hold is open, no execution of a queue, or of a whole namespace, starts.
+"""Holds: while a hold is active, no execution of a queue, or of a whole namespace, starts.
 
 A user opens a hold with an end, or without one; the latter is called a pause. A maintenance window is a hold that
-follows a calendar: it is open while the calendar is open.
+follows a calendar: it is active while the calendar is open.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ FARTHEST: Micros = 366 * DAY  # how far ahead a hold may begin
 NEVER: Instant = 1 << 62
 AT_ONCE: Instant = 0  # 0, so that it is in the past on every server's clock
 
-HoldState = Literal["planned", "open", "ended"]
+HoldState = Literal["planned", "active", "ended"]
 
 
 class Hold(Struct, frozen=True, kw_only=True):
@@ -44,10 +44,10 @@ class Hold(Struct, frozen=True, kw_only=True):
     ended_by: str | None = None
 
     def state(self, now: Instant) -> HoldState:
-        """Return the state. A hold stays open until `ended_at` is set; passing `until_at` alone does not end it."""
+        """Return the state. A hold stays active until `ended_at` is set; passing `until_at` alone does not end it."""
         if self.ended_at is not None:
             return "ended"
-        return "open" if self.from_at <= now else "planned"
+        return "active" if self.from_at <= now else "planned"
 
     @property
     def is_pause(self) -> bool:
@@ -110,9 +110,9 @@ def check_window(name: str, calendar: Calendar, now: Instant) -> tuple[Instant, 
 
 
 def longest_hold(holds: Iterable[Hold], namespace: int, queue: int, now: Instant) -> Hold | None:
-    """Return the hold that ends last among the holds that are open for a queue."""
-    open_now = [hold for hold in holds if hold.is_about(namespace, queue) and hold.state(now) == "open"]
-    return max(open_now, key=lambda hold: hold.until_at or NEVER, default=None)
+    """Return the hold that ends last among the active holds of a queue."""
+    active = [hold for hold in holds if hold.is_about(namespace, queue) and hold.state(now) == "active"]
+    return max(active, key=lambda hold: hold.until_at or NEVER, default=None)
 
 
 def next_change(holds: Iterable[Hold], now: Instant) -> Instant | None:

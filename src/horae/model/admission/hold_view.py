@@ -15,18 +15,18 @@ from horae.model.base.view import Time, View, shown_time
 class HoldView(View, frozen=True, kw_only=True):
     """A hold on a queue, or on every queue of a namespace.
 
-    `state` is planned (it begins at `from`), open, or ended. In a maintenance window (a hold that follows a calendar),
-    `from` and `until` are the beginning and the end of the current or next period in which nothing starts; both are
-    null if there is none.
+    `state` is planned (it begins at `from`), active, or ended. In a maintenance window (a hold that follows a
+    calendar), `from` and `until` are the beginning and the end of the current or next period in which nothing starts;
+    both are null if there is none.
     """
 
     hold_id: UUID
     queue: Annotated[str | None, Meta(description="Null for every queue of the namespace.")]
     calendar: Annotated[str | None, Meta(description="The calendar of a maintenance window.")] = None
     state: HoldState
-    paused: Annotated[bool, Meta(description="Whether the hold has no end and lasts until the queue is resumed.")] = (
-        False
-    )
+    indefinite: Annotated[
+        bool, Meta(description="Whether the hold has no end and lasts until the queue is resumed.")
+    ] = False
     reason: str
     since: Time | None = field(name="from")
     until: Time | None
@@ -57,7 +57,7 @@ def show_hold(hold: Hold, queues: Mapping[int, str], running: Mapping[int, int],
         queue=None if hold.queue is None else queues.get(hold.queue, str(hold.queue)),
         calendar=hold.calendar,
         state=hold.state(now),
-        paused=hold.is_pause,
+        indefinite=hold.is_pause,
         reason=hold.reason,
         since=None if since == NEVER else format_instant(since),
         until=None if since == NEVER else shown_time(hold.until_at),

@@ -33,14 +33,14 @@ FIRES = Statement(
     "SELECT first, last, disposition FROM fires WHERE trigger_id = $1 AND last > $2 ORDER BY last LIMIT $3",
 )
 
-Kind = Literal["uncovered", "doubled", "invented", "undecidable"]
+Kind = Literal["uncovered", "duplicate", "unexpected", "undecidable"]
 
 
 class FireFinding(Struct, frozen=True):
     """A range of nominal fires that the ledger covers wrongly.
 
-    The kinds: `uncovered` by any row; `doubled`, covered by two rows; `invented`, in a row although the trigger has no
-    such fires; `undecidable`, because the fires of the trigger cannot be computed.
+    The kinds: `uncovered` by any row; `duplicate`, covered by two rows; `unexpected`, in a row although the trigger has
+    no such fires; `undecidable`, because the fires of the trigger cannot be computed.
     """
 
     kind: Kind
@@ -177,7 +177,7 @@ def _name(report: FireReport, row: Row, finding: FireFinding) -> None:
     version = read_version(row).version
     span = FireSpan(finding.first, finding.last)
     instants, fires = name_fires(version.trigger, version.rules, span, max(0, room))
-    if not fires:  # an invented fire, or one that a clock change removed
+    if not fires:  # an unexpected fire, or one that a clock change removed
         instants, fires = [finding.first][:room], 1
     report.unnamed += max(0, fires - len(instants))
     if instants:

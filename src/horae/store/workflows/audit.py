@@ -45,7 +45,7 @@ def audit_flows() -> Script[list[Finding]]:
     """Return all findings about workflows under way."""
     findings = [
         Finding(
-            kind="adrift",
+            kind="workflow-mismatch",
             shelf="waiting",
             parcel=parcel,
             lo=lo,
@@ -84,7 +84,7 @@ def _page(executions: Sequence[UUID]) -> Script[list[Finding]]:
 
 def _finding(held: StoredWorkflow, detail: str) -> Finding:
     parcel, item = held.place
-    return Finding(kind="adrift", shelf="waiting", parcel=parcel, lo=item, hi=item + 1, detail=detail)
+    return Finding(kind="workflow-mismatch", shelf="waiting", parcel=parcel, lo=item, hi=item + 1, detail=detail)
 
 
 def _wrong(held: StoredWorkflow, plan: Plan, rows: Sequence[StepRow], live: set[tuple[UUID, int]]) -> Iterator[str]:

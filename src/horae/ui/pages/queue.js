@@ -72,7 +72,7 @@ function Lanes({ lanes }) {
 function Holds({ queue, reload }) {
   const release = { title: "Release", method: "DELETE", path: path(queue.name, "/hold"), cli: ["queues", "release", queue.name], done: `${queue.name} goes on.`, after: reload };
   return html`<${Panel} title="What holds it" actions=${queue.holds.length > 0 && html`<${ActionButton} action=${release} />`}>${queue.holds.length
-    ? html`<ul class="plain">${queue.holds.map((one, at) => html`<li key=${one.holdId ?? at}><${State} of="held">${one.paused ? "paused" : one.calendar ? `window ${one.calendar}` : "held"}<//> ${one.reason && html`“${one.reason}” `}${one.createdBy && html`<span class="soft">by ${one.createdBy}</span> `}${one.until && html`until <${Time} at=${one.until} />`}</li>`)}</ul>`
+    ? html`<ul class="plain">${queue.holds.map((one, at) => html`<li key=${one.holdId ?? at}><${State} of="held">${one.indefinite ? "paused" : one.calendar ? `window ${one.calendar}` : "held"}<//> ${one.reason && html`“${one.reason}” `}${one.createdBy && html`<span class="soft">by ${one.createdBy}</span> `}${one.until && html`until <${Time} at=${one.until} />`}</li>`)}</ul>`
     : html`<p class="soft">Nothing: work starts as soon as a worker is free.</p>`}<//>`;
 }
 

@@ -14,7 +14,7 @@ from horae.model.triggers.decisions.lost_times import first_lost_time, lost_time
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Trigger
 
-FlawKind = Literal["uncovered", "doubled", "invented"]
+FlawKind = Literal["uncovered", "duplicate", "unexpected"]
 
 
 class FireSpan(Struct, frozen=True, order=True):
@@ -25,9 +25,9 @@ class FireSpan(Struct, frozen=True, order=True):
 
 
 class Flaw(Struct, frozen=True):
-    """A flaw of the ledger: fires that no row covers (uncovered) or two rows cover (doubled), or an invented row.
+    """A flaw of the ledger: fires that no row covers (uncovered) or two rows cover (duplicate), or an unexpected row.
 
-    A row is invented if its first or last instant is not a nominal fire.
+    A row is unexpected if its first or last instant is not a nominal fire.
     """
 
     kind: FlawKind
@@ -46,8 +46,8 @@ class CoverageCheck:
         self._since, self._until = since, until
         self._reached = since - 1  # all fires up to this instant are checked
         self._holes: list[FireSpan] = []  # fires up to `_reached` that no row has covered so far
-        self._doubled: list[FireSpan] = []
-        self._invented: list[FireSpan] = []
+        self._duplicate: list[FireSpan] = []
+        self._unexpected: list[FireSpan] = []
         lost = lost_times_between(trigger, rules, max(begun, since - 1), until + 1)
         self._lost_rows = dict.fromkeys((one.at for one in lost), 0)  # the number of rows that cover each lost time
 
@@ -73,7 +73,7 @@ class CoverageCheck:
         if at in self._lost_rows:
             self._lost_rows[at] += 1
         elif first_lost_time(self._trigger, self._rules, at - 1, at + 1) is None:
-            self._invented.append(FireSpan(at, at))
+            self._unexpected.append(FireSpan(at, at))
 
     def finish(self) -> list[Flaw]:
         """Return all flaws in the order of time; no row may be added afterwards."""
@@ -81,19 +81,19 @@ class CoverageCheck:
         needed = (self._fires(max(hole.first - 1, self._begun), hole.last + 1) for hole in self._holes)
         found = [Flaw("uncovered", span) for span in needed if span is not None]
         found += [
-            Flaw("doubled" if times else "uncovered", FireSpan(at, at))
+            Flaw("duplicate" if times else "uncovered", FireSpan(at, at))
             for at, times in self._lost_rows.items()
             if times != 1
         ]
-        found += [Flaw("doubled", span) for span in self._doubled]
-        found += [Flaw("invented", span) for span in self._invented]
+        found += [Flaw("duplicate", span) for span in self._duplicate]
+        found += [Flaw("unexpected", span) for span in self._unexpected]
         return sorted(found, key=lambda flaw: flaw.span)
 
     def _check_ends(self, first: Instant, last: Instant) -> None:
         begins = upcoming(self._trigger, self._rules, first - 1)
         ends = begins if first == last else latest(self._trigger, self._rules, last + 1)
         if first > last or begins != first or ends != last:
-            self._invented.append(FireSpan(first, last))
+            self._unexpected.append(FireSpan(first, last))
 
     def _find_hole(self, before: Instant) -> None:
         span = self._fires(self._reached, before)
@@ -124,7 +124,7 @@ class CoverageCheck:
     def _double(self, since: Instant, before: Instant) -> None:
         span = self._fires(since - 1, before)
         if span is not None:
-            self._doubled.append(span)
+            self._duplicate.append(span)
 
 
 def name_fires(trigger: Trigger, rules: Rules, span: FireSpan, most: int) -> tuple[list[Instant], int]:

@@ -30,17 +30,17 @@ from horae.store.script import Fetch, ForEach, Lock, Row, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences, NewId
 
 Kind = Literal[
-    "missing",
-    "doubled",
-    "outside",
-    "stray",
-    "ownerless",
-    "gateless",
-    "laneless",
-    "overdue",
-    "retold",
-    "unstarted",
-    "adrift",
+    "missing",  # an item of a parcel is on no shelf
+    "duplicate",  # an item is on two shelves
+    "out-of-range",  # a slice has items that its parcel does not have
+    "no-parcel",  # the parcel of a slice is missing
+    "no-live-session",  # a slice is running, but its session has ended or is unknown
+    "never-wakes",  # a slice is waiting without a wake time, a gate or a join
+    "no-lane",  # a slice is queued in a lane that does not exist
+    "overdue",  # something is due, and no service has handled it
+    "attempt-mismatch",  # an attempt is recorded twice, or before it was granted
+    "not-started",  # all dependencies of a job are met, but it was not started
+    "workflow-mismatch",  # the stored state of a workflow contradicts its steps
 ]
 Shelf = Literal["waiting", "queued", "running", "history", "attempts", "parcels", "joins"]
 
@@ -185,7 +185,7 @@ def check_parcel(
     if sizes:
         yield from _check_cover(parcel, sizes[0], slices)
     else:
-        yield from (row.finding("stray", "its parcel is missing") for row in slices)
+        yield from (row.finding("no-parcel", "its parcel is missing") for row in slices)
     for row in slices:
         yield from _check_owner(row, now, patience)
     yield from _check_attempts([row for row in on_shelves if row.shelf == "attempts"], slices)
@@ -195,11 +195,11 @@ def _check_cover(parcel: UUID, n: int, slices: Sequence[ShelfRow]) -> Iterator[F
     """Yield findings if some item of 0..n-1 is in no slice or in several, or if a slice has other items."""
     for row in slices:
         if not 0 <= row.lo < row.hi <= n:
-            yield row.finding("outside", f"its parcel has {n} items")
+            yield row.finding("out-of-range", f"its parcel has {n} items")
     reached: ShelfRow | None = None
     for row in slices:
         if reached is not None and row.lo < reached.hi:
-            yield row.finding("doubled", f"{_items(row.lo, min(row.hi, reached.hi))} on {reached.shelf} too")
+            yield row.finding("duplicate", f"{_items(row.lo, min(row.hi, reached.hi))} on {reached.shelf} too")
         if reached is None or row.hi > reached.hi:
             reached = row
     for lo, hi in gaps(0, n, [(row.lo, row.hi) for row in slices]):
@@ -214,13 +214,13 @@ def _check_owner(row: ShelfRow, now: Instant, patience: Micros | None) -> Iterat
     """Yield a finding if a slice that is not final has no owner, or if it is late because no service has handled it."""
     late = patience is not None and row.at is not None and row.at < now - patience
     if row.shelf == "waiting" and row.at is None and not row.note:
-        yield row.finding("gateless", "it has no wake time and no gate")
+        yield row.finding("never-wakes", "it has no wake time and no gate")
     elif row.shelf == "waiting" and late:
         yield row.finding("overdue", "it is due and was not queued")
     elif row.shelf == "queued" and row.note:
-        yield row.finding("laneless", "its lane does not exist")
+        yield row.finding("no-lane", "its lane does not exist")
     elif row.shelf == "running" and row.note not in LIVE and (late or row.note == "unknown"):
-        yield row.finding("ownerless", f"its session is {row.note}")
+        yield row.finding("no-live-session", f"its session is {row.note}")
     elif row.shelf == "running" and late:
         yield row.finding("overdue", "its session is silent and was not ended")
 
@@ -230,10 +230,10 @@ def _check_attempts(tried: Sequence[ShelfRow], slices: Sequence[ShelfRow]) -> It
     for _, group in groupby(sorted(tried, key=lambda row: (row.attempt, row.lo)), key=lambda row: row.attempt):
         for a, b in pairwise(group):
             if b.lo < a.hi:
-                yield b.finding("retold", f"attempt {b.attempt} of these items is recorded twice")
+                yield b.finding("attempt-mismatch", f"attempt {b.attempt} of these items is recorded twice")
     for row in tried:
         if any(s.lo < row.hi and s.hi > row.lo and s.attempt < row.attempt for s in slices):
-            yield row.finding("retold", f"attempt {row.attempt} is recorded, but was not granted yet")
+            yield row.finding("attempt-mismatch", f"attempt {row.attempt} is recorded, but was not granted yet")
 
 
 class RepairResult(Struct):
@@ -253,9 +253,9 @@ def repair(findings: Iterable[Finding], now: Instant, rng: Random, new_id: NewId
     yield Lock(("repair",))  # guard: repair-locks
     done = RepairResult()
     yield from housekeeping.adopt_orphans(now)
-    for session in sorted({f.session for f in found if f.kind == "ownerless" and f.session is not None}):
+    for session in sorted({f.session for f in found if f.kind == "no-live-session" and f.session is not None}):
         yield from _take_back(session, now, rng, new_id, done)
-    timeless = [f for f in found if f.kind == "gateless" and f.job is None]
+    timeless = [f for f in found if f.kind == "never-wakes" and f.job is None]
     if timeless:
         yield ForEach(WAKE, shelves.SPAN, [(f.parcel, f.lo) for f in timeless], (now,))
         done.requeued += sum(f.hi - f.lo for f in timeless)

@@ -73,7 +73,7 @@ def audit_joins(now: Instant, patience: Micros | None = PATIENCE) -> Script[list
 
 
 def _unstarted(row: Row) -> Finding:
-    return _finding(row, "unstarted", "every upstream has met its condition, but the job was not started")
+    return _finding(row, "not-started", "every upstream has met its condition, but the job was not started")
 
 
 def _forgotten(row: Row) -> Finding:
@@ -85,21 +85,21 @@ def _finding(row: Row, kind: str, detail: str) -> Finding:
     interval = "" if start == NO_INTERVAL else f" from {format_instant(start)} on"
     parcel, item = (UUID(int=0), 0) if execution is None else (parcel_of(execution), index_of(execution))
     return Finding(
-        kind="unstarted" if kind == "unstarted" else "overdue", shelf="joins", parcel=parcel, lo=item, hi=item + 1,
+        kind="not-started" if kind == "not-started" else "overdue", shelf="joins", parcel=parcel, lo=item, hi=item + 1,
         detail=f'job "{name}"{interval}: {detail}', job=job,
     )  # fmt: skip
 
 
 def _unused(row: Row) -> Finding:
     detail = f'job "{row[1]}": each upstream has a success that was not used, but the job was not started'
-    return Finding(kind="unstarted", shelf="joins", parcel=UUID(int=0), lo=0, hi=1, detail=detail, job=row[0])
+    return Finding(kind="not-started", shelf="joins", parcel=UUID(int=0), lo=0, hi=1, detail=detail, job=row[0])
 
 
 def _unawaited(rows: Iterable[Row], awaited: set[UUID]) -> Iterator[Finding]:
     for parcel, lo, hi, job in rows:
         if any(execution_id(parcel, item) not in awaited for item in range(lo, hi)):
             detail = "it waits for other jobs, but has no join"
-            yield Finding(kind="gateless", shelf="waiting", parcel=parcel, lo=lo, hi=hi, detail=detail, job=job)
+            yield Finding(kind="never-wakes", shelf="waiting", parcel=parcel, lo=lo, hi=hi, detail=detail, job=job)
 
 
 def repair_joins(findings: Iterable[Finding], new_id: NewId, now: Instant) -> Script[int]:
