@@ -60,11 +60,11 @@ class BadSignature(Unauthorized):
 
 
 class Forbidden(HoraeError):
-    status, slug, title = 403, "forbidden", "This credential may not do that"
+    status, slug, title = 403, "forbidden", "This credential does not have the required rights"
 
 
 class NotFound(HoraeError):
-    status, slug, title, exit_code = 404, "not-found", "There is no such thing", 3
+    status, slug, title, exit_code = 404, "not-found", "The requested object does not exist", 3
 
 
 class Conflict(HoraeError):
@@ -92,7 +92,7 @@ class Gone(HoraeError):
 class Stale(HoraeError):
     """If-Match names a version that is no longer current."""
 
-    status, slug, title, exit_code = 412, "stale", "Somebody changed it meanwhile", 4
+    status, slug, title, exit_code = 412, "stale", "The object was changed meanwhile", 4
 
 
 class TooLarge(HoraeError):
@@ -118,7 +118,7 @@ class ProtocolMismatch(HoraeError):
 class OverQuota(HoraeError):
     """A quota or a queue's limit is exceeded; `retryAfter` is the suggested number of seconds to wait."""
 
-    status, slug, title = 429, "over-quota", "That is more than the quota allows"
+    status, slug, title = 429, "over-quota", "The quota is exceeded"
 
 
 class TooOften(HoraeError):

@@ -80,7 +80,7 @@ def test_a_namespace_is_erased_part_by_part_after_its_name_is_confirmed():
     assert run(api, "namespaces", "erase", "billing", "--confirm", "other").exit_code == 2
     assert api.requests == []
     done = run(api, "namespaces", "erase", "billing", "--cancel", "--confirm", "billing")
-    assert done.stdout == "Erased of namespace billing: 523 executions, 0 files, 6 events, 3 records.\n"
+    assert done.stdout == "Erased from namespace billing: 523 executions, 0 files, 6 events, 3 records.\n"
     assert api.requests[0].body == {"confirm": "billing", "cancel": True, "definitions": False}
     assert api.requests[1].body["before"] == PART["before"]
 

@@ -35,7 +35,7 @@ def test_the_default_condition_is_a_success_within_a_day():
     [
         ([{"job": "report"}], "dependencies", "depend on itself"),
         ([5], "dependencies[0]", "neither a text nor an object"),
-        ([{"condition": "success"}], "dependencies[0].job", "which job"),
+        ([{"condition": "success"}], "dependencies[0].job", "not name a job"),
         ([{"job": "a", "condition": "sucess"}], "dependencies[0].condition", "cannot be 'sucess'"),
         ([{"job": "a", "when": "success"}], "dependencies[0].when", "no field"),
         (["a", {"job": "a", "condition": "failure"}], "dependencies[1].condition", "two conditions"),

@@ -46,7 +46,7 @@ def doubled(times: int) -> str:
     [
         ("a: 1\nb: [", 3, "flow"),
         ("a: b: c", 1, "mapping values"),
-        ("a: 1\nb: 2\na: 3", 3, "'a' is said twice"),
+        ("a: 1\nb: 2\na: 3", 3, "the key 'a' occurs twice"),
         ("a: 1\non: 2", 2, "a name is not a text"),
         ("? [a]\n: 1", 1, "a name is not a text"),
         ("a: .inf", 1, "JSON has no such number"),

@@ -160,7 +160,7 @@ async def test_a_worker_cannot_report_itself_as_lost(tell: Tell):
     failed = {**SPAN, "outcome": "failed", "error": {"type": "E", "kind": "lost"}}
     answer = await tell("exchange", exchange(failed))
     assert (answer.status_code, answer.json()["field"]) == (400, "outcomes[0].error.kind")
-    assert answer.json()["remedy"] == "It is one of: error, platform, timeout."
+    assert answer.json()["remedy"] == "Choose one of: error, platform, timeout."
 
 
 @pytest.mark.parametrize("part", ["lines", "open"])

@@ -146,7 +146,7 @@ async def test_a_version_is_rolled_back_and_a_late_edit_is_refused(page: Page, s
     await text.fill("name: mail\ncommand: 'true'\nschedule: {cron: 99 * * * *}\n")
     await expect(page.locator(".editor-wrong")).to_have_text("3")
     await text.fill("name: mail\ncommand: 'true'\nname: post\n")
-    await expect(page.locator(".field .complaint")).to_contain_text("Line 3, column 1: 'name' is said twice.")
+    await expect(page.locator(".field .complaint")).to_contain_text("Line 3, column 1: the key 'name' occurs twice.")
     await expect(save).to_be_disabled()
     await refused(page)
     await text.fill("name: mail\ncommand: 'true' # as always\nschedule: {cron: 0 9 * * *}\n")

@@ -93,7 +93,9 @@ async def unmatched(
             return _not_allowed(scope, ", ".join([*there, *(("HEAD",) if "GET" in there else ()), "OPTIONS"]))
         remedy = "/openapi.json lists all paths."
         if len(parts) < len(ROLES):
-            remedy = f"This server runs only {' and '.join(sorted(parts))} (--only). Use one that runs the other parts."
+            remedy = (
+                f"This server runs only {' and '.join(sorted(parts))} (--only). Use a server that runs the other parts."
+            )
         raise NotFound(f"There is nothing at {scope['path'][:200]}.", remedy)
     except HoraeError as error:
         return problem(error, scope["path"])

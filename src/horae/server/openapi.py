@@ -200,9 +200,9 @@ def _answer(route: Route, body_type: Any, schemas: Schemas) -> Document:
         answer["content"] = {route.media: {"schema": FILE_SCHEMA if body_type is bytes else schemas.of(body_type)}}
     headers = {}
     if body_type is not None and route.tag not in UNLOCATED and route.gives.keys() & {201, 202}:
-        headers["Location"] = _header("The path at which the created thing can be read.")
+        headers["Location"] = _header("The path at which the created object can be read.")
     if inspect.isclass(body_type) and issubclass(body_type, Versioned):
-        headers["ETag"] = _header("The thing's version, for If-Match, and a digest of the answer, for If-None-Match.")
+        headers["ETag"] = _header("The object's version, for If-Match, and a digest of the answer, for If-None-Match.")
     elif is_tagged(route):
         headers["ETag"] = _header("A digest of the answer, for If-None-Match.")
     return {**answer, "headers": headers} if headers else answer

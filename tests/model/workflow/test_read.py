@@ -130,7 +130,7 @@ REFUSED = [
     ),
     ([switch({"else": ["a"]}, {"when": "${true}", "then": []}), job("a")], "must be the last", "steps[0].switch[0]"),
     ([switch({"when": "${true}", "then": ["x"]})], 'It chooses the step "x"', "steps[0].switch[0].then[0]"),
-    ([{"name": "a", "event": {"filter": "${event.x}"}}], "does not say its name", "steps[0].event.name"),
+    ([{"name": "a", "event": {"filter": "${event.x}"}}], "has no name", "steps[0].event.name"),
     ([{"name": "a", "signal": {"name": "x", "onTimeout": "skip"}}], "without a timeout", "steps[0].signal.onTimeout"),
     ([{"name": "a", "approval": {"roles": ["No Role"]}}], "not the name of a role", "steps[0].approval.roles[0]"),
     ([{"name": "a", "approval": {"roles": ["king"]}}], "one of: operator, editor", "steps[0].approval.roles[0]"),

@@ -135,7 +135,7 @@ async def drain(api: Api, name: str, wait: bool, timeout: str | None) -> None:
 
 @queues.command(examples=("horae queues purge reports", "horae queues purge reports --yes"))
 @click.argument("name")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @remote
 async def purge(api: Api, name: str, yes: bool) -> None:
     """Cancel all executions of a queue that have not started."""

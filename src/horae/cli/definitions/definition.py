@@ -118,7 +118,7 @@ def read_definition(name: str | None, options: dict[str, Any]) -> dict[str, Any]
 def _work(options: dict[str, Any]) -> dict[str, Any]:
     given = [kind for kind in ("command", "shell", "python", "http") if options[kind]]
     if len(given) > 1:
-        raise BadInput(f"--{given[0]} and --{given[1]} exclude each other.", "Leave one out.")
+        raise BadInput(f"--{given[0]} and --{given[1]} exclude each other.", "Remove one of them.")
     request = {field: options[field] for field in ("method", "redirects") if options[field]}
     if request and not options["http"]:
         flag = f"--{next(iter(request))}"

@@ -132,13 +132,13 @@ async def erase(api: Api, name: str, cancel: bool, definitions: bool, confirm: s
         what = "everything in it and the namespace itself" if definitions else "all its data"
         confirm = prompt(f"This erases {what} permanently. Type its name to continue", f"--confirm {name}")
     if confirm != name:
-        raise click.UsageError(f"That is not {name!r}: nothing was erased.")
+        raise click.UsageError(f"The name differs from {name!r}: nothing was erased.")
     done = await _erased(api, name, cancel, definitions, parse_duration(timeout, field="--timeout") / SECOND)
     if not api.out.is_for_people:
         return api.out.document(done)
     counts = ", ".join(f"{done[what]:,} {what}" for what in ERASED[:-1])
     ended = f", {done['definitions']:,} definitions and the namespace itself" if definitions else ""
-    api.out.say(f"Erased of namespace {name}: {counts}{ended}.")
+    api.out.say(f"Erased from namespace {name}: {counts}{ended}.")
     return None
 
 

@@ -97,7 +97,7 @@ def _document(options: dict[str, Any]) -> dict[str, Any]:
     given_kinds = [kind for kind in KINDS.values() if kind.field in fields]
     kinds += [{name: fields.pop(name) for name in kind.names if name in fields} for kind in given_kinds]
     if options["file"] and kinds:
-        raise BadInput("A file and options cannot both give the times.", "Leave one out.")
+        raise BadInput("A file and options cannot both give the times.", "Use only the file or only the options.")
     if not options["file"] and not kinds:
         flags = ", ".join(f"--{FIELDS[kind].flag}" for kind in KINDS if FIELDS[kind].flag)
         raise click.UsageError(f"Give its opening times: {flags} or -f FILE.")

@@ -42,7 +42,7 @@ class CalendarsResource(Resource):
     # `python -m tools.sdk` writes the methods below, from the routes of calendars (create: none).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[CalendarInfo]:
-        """List calendars by name."""
+        """List calendars, sorted by name."""
         return page_of(CalendarInfo, await self._caller.get(path_of("calendars"), {"limit": limit, "cursor": cursor}))
 
     async def get(self, name: str, *, at: datetime | str | None = None) -> CalendarInfo:

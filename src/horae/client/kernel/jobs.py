@@ -107,7 +107,7 @@ class JobsResource(Resource):
         queue: str | None = None, owner: str | None = None, owned: bool = False, statistics: bool = False,
         limit: int | None = None, cursor: str | None = None,
     ) -> ResultPage[JobInfo]:  # fmt: skip
-        """List jobs by name; deleted jobs only if `state` selects them.
+        """List jobs, sorted by name; deleted jobs only if `state` selects them.
 
         If jobs are large, or if the credential is for some jobs only, a page may have fewer than `limit` jobs
         although more follow.

@@ -21,7 +21,7 @@ class SecretsResource(Resource):
     # `python -m tools.sdk` writes the methods below, from the routes of secrets (put: set).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[SecretInfo]:
-        """List secrets by name, without their values."""
+        """List secrets, sorted by name, without their values."""
         return page_of(SecretInfo, await self._caller.get(path_of("secrets"), {"limit": limit, "cursor": cursor}))
 
     async def get(self, name: str) -> SecretInfo:

@@ -94,7 +94,7 @@ class TriggersResource(Resource):
         return page_of(TriggerInfo, await self._caller.get(path_of("triggers"), query))
 
     async def of_job(self, ref: str) -> ResultPage[TriggerInfo]:
-        """List a job's triggers by name."""
+        """List a job's triggers, sorted by name."""
         return page_of(TriggerInfo, await self._caller.get(path_of("jobs", ref, "triggers")))
 
     async def get(self, ref: str, name: str) -> TriggerInfo:

@@ -93,9 +93,11 @@ class JobLists:
             triggers=list(pause.triggers), reason=pause.reason or None,
         )  # fmt: skip
         if pause.reason:
-            note = f"It is paused: {pause.reason.rstrip('.')}. Change that, then `horae jobs resume {view.name}`."
+            reason = pause.reason.rstrip(".")
+            note = f"The job is paused: {reason}. Remove this cause, then run `horae jobs resume {view.name}`."
             return structs.replace(view, auto_paused=auto_paused, notes=[note, *view.notes])
-        note = f"Its triggers are paused: {pause.failures} executions failed in a row. `horae jobs resume {view.name}`."
+        resume = f"`horae jobs resume {view.name}` resumes them."
+        note = f"The job's triggers are paused: {pause.failures} executions failed in a row. {resume}"
         return structs.replace(view, auto_paused=auto_paused, notes=[note, *view.notes])
 
     async def _by_calendars(self, namespace: int, view: JobView) -> JobView:
@@ -252,4 +254,4 @@ def no_such_version(job: str, version: str | int, known: Sequence[JobVersion]) -
 def check_choice(value: str, field: str, choices: Sequence[str]) -> None:
     """Check that a value is one of the choices. Raises BadInput."""
     if value not in choices:
-        raise BadInput(f"{field} cannot be {value[:40]!r}.", f"It is one of: {', '.join(choices)}.", field=field)
+        raise BadInput(f"{field} cannot be {value[:40]!r}.", f"Choose one of: {', '.join(choices)}.", field=field)

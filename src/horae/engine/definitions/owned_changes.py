@@ -97,7 +97,7 @@ def restore(job: Job, now: Instant) -> Script[None]:
 
 def use_conflict(name: str, users: list[str]) -> Conflict:
     shown = ", ".join(f'"{user}"' for user in users[:10]) + (f" and {len(users) - 10} more" if len(users) > 10 else "")
-    remedy = f"Change them first, or delete it all the same: `horae jobs delete {name} --force`, ?force=true."
+    remedy = f"Change these workflows first, or delete the job anyway: `horae jobs delete {name} --force`, ?force=true."
     return Conflict(f'Job "{name}" is run by workflows: {shown}.', remedy, workflows=users)
 
 

@@ -113,7 +113,7 @@ def check_params(call: Call, spec: Spec, *, each: bool) -> None:
         for name in given:
             if name not in known:
                 near = get_close_matches(name, list(known), n=1)
-                remedy = f'Did you mean "{near[0]}"?' if near else f"It takes {', '.join(known) or 'none'}."
+                remedy = f'Did you mean "{near[0]}"?' if near else f"Its parameters are: {', '.join(known) or 'none'}."
                 detail = f'Job "{spec.name}" has no parameter "{name[:60]}".'
                 raise BadInput(detail, remedy, field=f"params.{name[:60]}")
     _check_values({name: value for name, value in given.items() if name in known}, schema, spec.name)

@@ -76,7 +76,8 @@ def commands_forbidden(actor: Principal, subject: str) -> Forbidden:
 
 
 def outside_scope(actor: Principal, subject: str) -> Forbidden:
-    return Forbidden(f"This credential is not for {subject}.", f"It is for {scope_in_words(actor)}: use another one.")
+    remedy = f"It is restricted to {scope_in_words(actor)}: use another credential."
+    return Forbidden(f"This credential is not for {subject}.", remedy)
 
 
 def outside_job(actor: Principal, ref: str) -> Forbidden:

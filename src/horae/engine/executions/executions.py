@@ -31,7 +31,7 @@ from horae.store.tenancy import namespaces
 
 PENDING = frozenset({WAITING, QUEUED})
 APART = 5 * SECOND  # the clocks of servers may differ by this: a child may seem older than its parent
-_STATUS = f"It is one of: {', '.join(STATES)}, or pending for waiting and queued."
+_STATUS = f"Choose one of: {', '.join(STATES)}, or pending for waiting and queued."
 TimeBound = str | int | None
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
 EXPLAINED = ("limit", "sequence", "rate", "circuit")  # reasons to wait that other executions of the same key cause

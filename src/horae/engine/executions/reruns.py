@@ -93,7 +93,7 @@ def _check(plan: Plan, options: RerunRequest) -> None:
     for field, name in (("from", options.since), *(("breakpoints", name) for name in options.breakpoints)):
         if name and name not in main and not (field == "from" and name == FAILED):
             near = nearest(name, main)
-            remedy = f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(main[:20])}."
+            remedy = f"Did you mean {near[0]!r}?" if near else f"The steps are: {', '.join(main[:20])}."
             raise BadInput(f"The workflow has no step {name[:60]!r}.", remedy, field=field)
 
 

@@ -270,9 +270,7 @@ def _extra(wanted: SubmissionRequest, index: int, request: Submit) -> Extra:
 
 def _interval(request: Submit) -> tuple[Instant, Instant] | None:
     if request.interval is not None and request.interval[0] >= request.interval[1]:
-        raise BadInput(
-            "The interval does not begin before it ends.", "Give a start that is before the end.", field="interval"
-        )
+        raise BadInput("The start of the interval is not before its end.", "Give an earlier start.", field="interval")
     return request.interval
 
 
@@ -294,16 +292,16 @@ def _priority(requested: int | None, default: int) -> int:
 def _due(request: Submit, now: Instant) -> Instant:
     """Return the due time of a request. 0 stands for now: the instant of the commit."""
     if request.delay is not None and request.at is not None:
-        raise BadInput("Both delay and at are given.", "Give one of them.", field="delay")
+        raise BadInput("Both `delay` and `at` are given.", "Give only one of them.", field="delay")
     at = request.at if request.at is not None else now + request.delay if request.delay else 0
     if at > now + FAR:
-        raise BadInput("That is more than 50 years ahead.", "Check the year of `at`.", field="at")
+        raise BadInput("The execution would be due more than 50 years from now.", "Check the year of `at`.", field="at")
     return at if at > now else 0
 
 
 def _key(key: str) -> str:
     if not 0 < len(key) <= MOST_KEY:
-        raise BadInput(f"key has {len(key)} characters.", f"Use 1 to {MOST_KEY}.", field="key")
+        raise BadInput(f"key has {len(key)} characters.", f"Use 1 to {MOST_KEY} characters.", field="key")
     return key
 
 

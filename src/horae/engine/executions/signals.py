@@ -74,12 +74,12 @@ class SignalSender:
             self._store.created(consequences.parcels)
             if sent.verdict not in ("moving", "unknown"):
                 return sent
-        raise Busy("The execution changed its state whenever the signal was to be delivered.")
+        raise Busy("The execution changed its state each time that Horae tried to deliver the signal.")
 
 
 def _check(name: str, payload: Raw) -> None:
     if not name or len(name) > MAX_SIGNAL_NAME or "\0" in name:
-        raise BadInput("A signal needs a name.", f"It has 1 to {MAX_SIGNAL_NAME} characters.", field="name")
+        raise BadInput("A signal needs a name.", f"Use 1 to {MAX_SIGNAL_NAME} characters.", field="name")
     if name.startswith(CALLBACK):
         remedy = "To answer a callback, call the URL that the step gave out."
         raise BadInput(f"{name[:60]!r} cannot name a signal.", remedy, field="name")

@@ -146,7 +146,7 @@ class Gateway:
                 raise _ended()
             case "gap":
                 raise ExchangeNumber(
-                    f"Exchange {up.n} on channel {up.channel} leaves numbers out: the next is {reply.seen + 1}.",
+                    f"Exchange {up.n} on channel {up.channel} is out of order: the next number is {reply.seen + 1}.",
                     "Number exchanges 1, 2, 3, ... on each channel, and repeat an unanswered one with its number.",
                     field="n",
                     expected=reply.seen + 1,
@@ -221,7 +221,7 @@ class Gateway:
             self._forget(session)
             raise _ended()
         if served.decision == "superseded":
-            raise Busy("This exchange was repeated; the repetition is answered.")
+            raise Busy("The worker has repeated this exchange; only the repetition gets an answer.")
         granted = served.granted
         if served.decision == "taken":
             granted = await self._store.stamped_slices(session, up.channel, up.n)

@@ -89,7 +89,7 @@ class FairAccess:
         if self.contended(namespace) and (wait := self._requests.wait(namespace, 1, self._env.now())):
             self.refused += 1
             detail = f"While others use this server, a namespace may send requests at a rate of {self._requests.rate}."
-            remedy = f"Repeat it in {wait} s, or have the setting namespace_request_rate raised."
+            remedy = f"Repeat the request in {wait} s, or have the setting namespace_request_rate raised."
             raise TooOften(detail, remedy, retryAfter=wait)
 
     def count_submissions(self, namespace: int, count: int) -> None:
@@ -100,7 +100,8 @@ class FairAccess:
             self.refused += 1
             rate = self._submissions.rate
             detail = f"While others use this server, a namespace may submit executions at a rate of {rate}."
-            remedy = f"Repeat it in {wait} s, or have a quota set: `horae namespaces quota --submissions-per-second`."
+            quota = "`horae namespaces quota --submissions-per-second`"
+            remedy = f"Repeat the request in {wait} s, or have a quota set: {quota}."
             raise OverQuota(detail, remedy, retryAfter=wait, quota="submissionsPerSecond")
 
     async def enter(self, namespace: int) -> None:

@@ -68,7 +68,7 @@ class Secrets:
         return _show(found[name], await self._users(namespace, name))
 
     async def list(self, namespace: int, *, limit: int = 50, cursor: str | None = None) -> Page[SecretView]:
-        """Return a page of secrets by name."""
+        """Return a page of secrets, sorted by name."""
         after, most = "" if cursor is None else read_cursor(cursor, str), check_limit(limit)
         found = await self._store.read(lambda: secrets.page(namespace, after, most + 1))
         more = make_cursor(found[most - 1].name) if len(found) > most else None

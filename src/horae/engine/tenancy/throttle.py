@@ -115,7 +115,7 @@ class RequestRates:
             self._paces[allowed.of] = pace
             self.refused += 1
             wait = max(1, -(-(rate.opens_at(pace) - now) // SECOND))
-            remedy = f"Repeat it in {wait} s; an administrator can create a key with another `rate`."
+            remedy = f"Repeat the request in {wait} s; an administrator can create a key with another `rate`."
             detail = f"This credential may send requests to each server at a rate of {rate}, and has exceeded it."
             raise TooOften(detail, remedy, retryAfter=wait)
         self._paces[allowed.of] = rate.after(pace, 1, now)

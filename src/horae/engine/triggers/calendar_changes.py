@@ -36,7 +36,7 @@ def put(
     yield from locks.take(locks.of_calendars(namespace))  # guard: calendar-locks
     before = yield from moves.find(namespace, name)
     if before is not None and new:
-        remedy = f"Choose another name, or change that one: PUT /api/v1/calendars/{name}."
+        remedy = f"Choose another name, or change the existing calendar: PUT /api/v1/calendars/{name}."
         raise Conflict(f'A calendar named "{name}" exists.', remedy, field="name")
     _match(name, before, if_match)
     definition = msgspec.json.encode(render_times(times)).decode()

@@ -84,7 +84,7 @@ class Calendars:
         return [self._view(each, await self._calendar(namespace, each)) for each in stored]
 
     async def list(self, namespace: int, *, limit: int = 50, cursor: str | None = None) -> Page[CalendarView]:
-        """Return a page of calendars by name."""
+        """Return a page of calendars, sorted by name."""
         after = "" if cursor is None else read_cursor(cursor, str)
         size = check_limit(limit) + 1
         rows = await self._store.read(lambda: moves.page(namespace, after, size))
@@ -168,7 +168,9 @@ class Calendars:
 
 
 list_of = list  # inside the class, `list` is its method
-_UNRESOLVED = BadInput("A calendar that it refers to cannot be read.", "Request it by its name to see why.")
+_UNRESOLVED = BadInput(
+    "This calendar refers to a calendar that cannot be read.", "Request that calendar by its name to see the problem."
+)
 
 
 def _tried(name: str, definitions: dict[str, Times]) -> Calendar | HoraeError:

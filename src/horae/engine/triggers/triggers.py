@@ -138,7 +138,7 @@ class Triggers:
         Null resets a field to its default. A field that belongs to another kind of trigger, such as `interval` for a
         cron trigger, changes the trigger to that kind, and removes the fields of the old kind.
         """
-        given = an_object(patch, "body", 'Send what changes, such as {"cron": "0 3 * * *"}.')
+        given = an_object(patch, "body", 'Send the fields to change, such as {"cron": "0 3 * * *"}.')
 
         def changed(job: StoredJob) -> dict[str, Any]:
             definition = _definition_of(job, name)
@@ -216,7 +216,9 @@ class Triggers:
     async def _missing(self, stored: StoredJob, name: str) -> NotFound:
         names = [shown.timer.name for shown in await self._store.read(lambda: trigger_reads.of_job(stored.job.id))]
         near = nearest(name, names)
-        remedy = f"Did you mean {in_quotes(near)}?" if near else f"It has: {', '.join(names) or 'none'}."
+        remedy = (
+            f"Did you mean {in_quotes(near)}?" if near else f"The job's triggers are: {', '.join(names) or 'none'}."
+        )
         return NotFound(f'Job "{stored.job.name}" has no trigger named "{name[:60]}".', remedy)
 
     async def _change(

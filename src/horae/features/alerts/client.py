@@ -80,7 +80,7 @@ class AlertRulesResource(Resource):
     # `python -m tools.sdk` writes the methods below, from the routes of alert-rules (create: none).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[AlertRule]:
-        """List alert rules by name."""
+        """List alert rules, sorted by name."""
         return page_of(AlertRule, await self._caller.get(path_of("alert-rules"), {"limit": limit, "cursor": cursor}))
 
     async def get(self, name: str) -> AlertRule:
@@ -118,7 +118,7 @@ class AlertChannelsResource(Resource):
     # `python -m tools.sdk` writes the methods below, from the routes of alert-channels (create: none).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[AlertChannel]:
-        """List channels by name, without their secrets."""
+        """List channels, sorted by name, without their secrets."""
         query = {"limit": limit, "cursor": cursor}
         return page_of(AlertChannel, await self._caller.get(path_of("alert-channels"), query))
 

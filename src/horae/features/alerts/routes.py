@@ -86,7 +86,7 @@ async def create_rule(call: ApiCall, body: dict[str, Any]) -> Response:
 
 @get(f"{API}/alert-rules", "alert-rules.list", Page[RuleView], access=VIEW, scope=closed)
 async def list_rules(call: ApiCall, query: Paged) -> Response:
-    """List alert rules by name."""
+    """List alert rules, sorted by name."""
     return ok(await call.node.part(AlertsPart).rules.list(call.namespace, limit=query.limit, cursor=query.cursor))
 
 
@@ -170,7 +170,7 @@ async def create_channel(call: ApiCall, body: dict[str, Any]) -> Response:
 
 @get(f"{API}/alert-channels", "alert-channels.list", Page[ChannelView], access=VIEW, scope=closed)
 async def list_channels(call: ApiCall, query: Paged) -> Response:
-    """List channels by name, without their secrets."""
+    """List channels, sorted by name, without their secrets."""
     return ok(await call.node.part(AlertsPart).channels.list(call.namespace, limit=query.limit, cursor=query.cursor))
 
 

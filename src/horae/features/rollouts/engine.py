@@ -169,7 +169,7 @@ class Rollouts:
         if draft.spec.name != before.job.name:
             raise BadInput("A rollout cannot rename a job.", "Rename it by an edit, before or after.", field="change")
         if draft.spec == before.job.spec:
-            raise BadInput("This change changes nothing.", "Give a change for the new version.", field="change")
+            raise BadInput("The change has no effect.", "Give a change for the new version.", field="change")
         return before, draft
 
     async def _check_versions(self, job: Job, wanted: dict[int, float]) -> None:
@@ -211,7 +211,7 @@ def _version_to_promote(job: Job, rollout: Rollout, version: int | None) -> int:
             raise BadInput("The rollout tries several versions.", f"Say which: {names}.", field="version")
         return next(iter(tried))
     if version not in tried:
-        raise BadInput(f"The rollout does not try version {version}.", f"It tries: {names}.", field="version")
+        raise BadInput(f"The rollout does not try version {version}.", f"The rollout tries {names}.", field="version")
     return version
 
 

@@ -39,7 +39,7 @@ class TemplatesResource(Resource):
     # `python -m tools.sdk` writes the methods below, from the routes of templates (create: none).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[TemplateInfo]:
-        """List templates by name."""
+        """List templates, sorted by name."""
         return page_of(TemplateInfo, await self._caller.get(path_of("templates"), {"limit": limit, "cursor": cursor}))
 
     async def get(self, name: str) -> TemplateInfo:

@@ -45,7 +45,7 @@ async def create(call: ApiCall, body: dict[str, Any]) -> Response:
 
 @get(f"{API}/templates", "templates.list", Page[TemplateView], access=VIEW, scope=closed)
 async def list_templates(call: ApiCall, query: Paged) -> Response:
-    """List templates by name."""
+    """List templates, sorted by name."""
     return ok(
         await call.node.part(TemplatesPart).templates.list(call.namespace, limit=query.limit, cursor=query.cursor)
     )

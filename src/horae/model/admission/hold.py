@@ -63,13 +63,13 @@ def hold_span(
 ) -> tuple[Instant, Instant]:
     """Return when a hold begins and ends, from an optional beginning and either an end or a length. Raises BadInput."""
     if (end is None) == (length is None):
-        said, verb = ("neither", "is") if end is None else ("both", "are")
-        detail = f"A hold needs either for or until, and {said} {verb} given."
-        raise BadInput(detail, 'Say how long it lasts, as "for": "30m".', field="for")
+        given = "neither is" if end is None else "both are"
+        detail = f"A hold needs either `for` or `until`, but {given} given."
+        raise BadInput(detail, 'Give the duration of the hold, such as "for": "30m".', field="for")
     start = now if begin is None else begin
     stop = start + length if length is not None else end or 0
     if begin is not None and begin > now + FARTHEST:
-        detail = "The hold would begin in more than a year."
+        detail = "The hold would begin more than a year from now."
         raise BadInput(detail, "Attach a calendar as a window instead.", field="from")
     if stop <= start:
         detail = f"The hold would end at {format_instant(stop)}, not after it begins ({format_instant(start)})."

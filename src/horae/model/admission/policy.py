@@ -213,7 +213,7 @@ def read_policy(value: Any, at: str = "policy") -> Policy:
     """Read a policy as users write it, a kind or an object. Raises BadInput."""
     given = an_object({"kind": value} if isinstance(value, str) else value, at, _REMEDY)
     if "kind" not in given:
-        raise BadInput(f"{at} has no kind.", f"It is one of: {', '.join(KINDS)}.", field=f"{at}.kind")
+        raise BadInput(f"{at} has no kind.", f"Choose one of: {', '.join(KINDS)}.", field=f"{at}.kind")
     kind = one_of(given["kind"], f"{at}.kind", KINDS)
     table = POLICIES.tables[kind]
     for name in given.keys() - {"kind", *table.names}:

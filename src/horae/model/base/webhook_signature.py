@@ -68,15 +68,17 @@ def signing_key(secret: str) -> bytes:
 def check_secret(secret: str, field: str = "secret") -> str:
     """Return the secret. Raises BadInput if it is too short, or begins with `whsec_` without valid base64 after it."""
     if not LEAST_SECRET <= len(secret) <= MOST_SECRET or not secret.isascii() or not secret.isprintable():
-        remedy = f"Use {LEAST_SECRET} to {MOST_SECRET} random ASCII characters, or leave it out, and Horae makes one."
-        raise BadInput(f"That {field} cannot be used.", remedy, field=field)
+        remedy = f"Use {LEAST_SECRET} to {MOST_SECRET} random ASCII characters. Without {field}, Horae makes one."
+        raise BadInput(f"The value of {field} cannot be used.", remedy, field=field)
     try:
         strength = len(signing_key(secret))
     except (binascii.Error, ValueError):
         strength = 0
     if strength < LEAST_SECRET:
-        remedy = f"Write at least {LEAST_SECRET} random bytes as base64 after {PREFIX}. Or leave it out: one is made."
-        raise BadInput(f"That {field} is not base64 after {PREFIX}, or too short.", remedy, field=field)
+        remedy = (
+            f"Write at least {LEAST_SECRET} random bytes as base64 after {PREFIX}. Without {field}, Horae makes one."
+        )
+        raise BadInput(f"The value of {field} is not base64 after {PREFIX}, or is too short.", remedy, field=field)
     return secret
 
 

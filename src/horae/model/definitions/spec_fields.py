@@ -46,9 +46,9 @@ from horae.model.triggers.dependency import LATE, Condition, Late
 PRIORITIES = range(10)  # 0 is the least urgent, 9 the most
 DEFAULT_PRIORITY = 4
 MOST_SLOTS = 100_000
-PAUSE_AFTER = "It counts failed executions in a row: 1 to 1000."
+PAUSE_AFTER = "Give the number of failed executions in a row: 1 to 1000."
 PRIORITY = f"Priorities run from 0 (least urgent) to 9 (most urgent); the default is {DEFAULT_PRIORITY}."
-RETRIES = f"It counts further tries after the first: 0 to {MOST_RETRIES}."
+RETRIES = f"Give the number of further tries after the first: 0 to {MOST_RETRIES}."
 SEQUENCE = 'Write the key of executions that run one after another: "${params.account}".'
 NOT_AS_A_WHOLE = "A workflow is not tried again as a whole: give retries to its steps, or rerun it from what failed."
 NO_WORKER = "No worker runs a workflow: give it to the steps that need it."

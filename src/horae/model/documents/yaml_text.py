@@ -167,7 +167,7 @@ class _Builder:
                 continue
             name = self._name(key)
             if name in seen:
-                raise _wrong(f"{name!r} is said twice", key.start_mark, "Leave one out.")
+                raise _wrong(f"the key {name!r} occurs twice", key.start_mark, "Remove one of them.")
             seen.add(name)
 
     def _name(self, key: Any) -> str:

@@ -250,7 +250,7 @@ class Table(Rows):
         for name in self._needed:
             if given.get(name) is None:
                 if at:
-                    raise BadInput(f"{at} does not say its {name}.", remedy, field=f"{at}.{name}")
+                    raise BadInput(f"{at} has no {name}.", remedy, field=f"{at}.{name}")
                 how = f'Add "{name}": {json.dumps(self[name].field.example)}.'
                 raise BadInput(f'{self.what} needs "{name}".', how, field=name)
         return self.struct(**{**self._usual, **self.read(given, f"{at}." if at else "")})

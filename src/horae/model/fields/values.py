@@ -36,7 +36,7 @@ def refuse_unknown(given: Mapping[Any, Any], known: Iterable[str], what: str, pr
         shown = str(name)[:40]
         near = [word for word in (INSTEAD.get(shown, ""),) if word in names]
         near = near or get_close_matches(shown.replace("_", ""), names, n=1) or get_close_matches(shown, names, n=1)
-        remedy = f'Did you mean "{near[0]}"?' if near else f"It takes {', '.join(names)}."
+        remedy = f'Did you mean "{near[0]}"?' if near else f"The fields are: {', '.join(names)}."
         raise BadInput(f"{what} has no field {shown!r}.", remedy, field=f"{prefix}{shown}")
 
 
@@ -117,7 +117,7 @@ def an_int(value: Any, field: str, least: int, most: int, remedy: str = "") -> i
     if isinstance(value, bool) or not isinstance(value, int):
         raise BadInput(f"{field} is {kind_of(value)}, not a whole number.", remedy or _range(least, most), field=field)
     if not least <= value <= most:
-        shown = value if abs(value) < 10**12 else "that number"
+        shown = value if abs(value) < 10**12 else "a number of this size"
         raise BadInput(f"{field} cannot be {shown}.", remedy or _range(least, most), field=field)
     return value
 
@@ -126,7 +126,7 @@ def a_number(value: Any, field: str, least: float, most: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadInput(f"{field} is {kind_of(value)}, not a number.", _range(least, most), field=field)
     if not (math.isfinite(value) and least <= value <= most):
-        shown = value if abs(value) < 10**12 else "that number"
+        shown = value if abs(value) < 10**12 else "a number of this size"
         raise BadInput(f"{field} cannot be {shown}.", _range(least, most), field=field)
     return float(value)
 
@@ -143,7 +143,7 @@ def one_of(value: Any, field: str, choices: Iterable[str]) -> str:
     known = tuple(choices)
     if not isinstance(value, str) or value not in known:
         near = get_close_matches(value, known, n=1) if isinstance(value, str) else []
-        remedy = f'Did you mean "{near[0]}"?' if near else f"It is one of: {', '.join(known)}."
+        remedy = f'Did you mean "{near[0]}"?' if near else f"Choose one of: {', '.join(known)}."
         shown = repr(value[:40]) if isinstance(value, str) else kind_of(value)
         raise BadInput(f"{field} cannot be {shown}.", remedy, field=field)
     return value

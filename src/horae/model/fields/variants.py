@@ -48,7 +48,7 @@ class Variants(Rows):
         """Return the struct for a body, or raise BadInput. A null field counts as left out."""
         given = {n: value for n, value in an_object(body, "body", self.remedy).items() if value is not None}
         if _FIELD not in given:
-            raise BadInput(f"{self.what} needs a kind.", f"It is one of: {', '.join(self.tables)}.", field=_FIELD)
+            raise BadInput(f"{self.what} needs a kind.", f"Choose one of: {', '.join(self.tables)}.", field=_FIELD)
         table = self.tables[one_of(given[_FIELD], _FIELD, self.tables)]
         Rows((*self._head, *table.rows), table.what).refuse_unknown(given)
         return table.make({name: value for name, value in given.items() if name in table.names})

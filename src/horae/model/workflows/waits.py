@@ -85,8 +85,8 @@ def _read_roles(value: Any, at: str) -> tuple[str, ...]:
 
 def _role(value: Any, at: str) -> str:
     if value not in ANSWERING_ROLES:
-        shown = repr(value)[:60] if isinstance(value, str) else "That"
-        raise BadInput(f"{shown} is not the name of a role.", f"It is one of: {', '.join(ANSWERING_ROLES)}.", field=at)
+        shown = repr(value)[:60] if isinstance(value, str) else "The given value"
+        raise BadInput(f"{shown} is not the name of a role.", f"Choose one of: {', '.join(ANSWERING_ROLES)}.", field=at)
     return str(value)
 
 

@@ -75,7 +75,7 @@ def _length(first: dict[bytes, bytes]) -> int:
     if length is None:
         return 0
     if not length.isdigit() or len(length) > 18:
-        refuse("Content-Length is not a number.", "Send how many bytes the body has.")
+        refuse("Content-Length is not a number.", "Send the number of bytes of the body.")
     return int(length)
 
 

@@ -42,7 +42,7 @@ def advice(target: Any, field: str) -> str:
     schema = found.extra_json_schema or {} if isinstance(found, inspect.Metadata) else {}
     inner = _inner(found)
     if isinstance(inner, inspect.LiteralType):
-        return f"It is one of: {', '.join(map(str, inner.values))}."
+        return f"Choose one of: {', '.join(map(str, inner.values))}."
     if "description" in schema:
         example = "".join(f" For example: {json.dumps(one)}." for one in schema.get("examples", ())[:1])
         return f"{schema['description']}{example}"

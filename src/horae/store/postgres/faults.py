@@ -105,6 +105,6 @@ def to_horae_error(error: BaseException, committing: bool = False) -> BaseExcept
     detail = f"PostgreSQL is not available ({type(error).__name__}: {error})."
     if committing and isinstance(error, (*BROKEN, asyncpg.OperatorInterventionError)):
         return StoreUnavailable(
-            detail, "Repeat it with the same idempotency key, because it may have been done.", unknown=True
+            detail, "Repeat the request with the same idempotency key: it may have been executed.", unknown=True
         )
     return StoreUnavailable(detail, _ROOM if isinstance(error, asyncpg.DiskFullError) else "")

@@ -41,7 +41,7 @@ def to_horae_error(error: BaseException, committing: bool = False) -> BaseExcept
     detail = f"The store's file {_UNAVAILABLE[code]} ({error})."
     if committing and code == _IO_ERROR:
         return StoreUnavailable(
-            detail, "Repeat it with the same idempotency key, because it may have been done.", unknown=True
+            detail, "Repeat the request with the same idempotency key: it may have been executed.", unknown=True
         )
     if code in _DAMAGED:
         return StoreUnavailable(detail, "Replace it by a backup with `horae db restore`, or choose another file.")

@@ -192,7 +192,7 @@ class Backfills:
         before = await self._store.write(lambda: moves.change(backfill_id, namespace, state, among))
         if before is not None and before.state not in among:
             detail = f"Backfill {backfill_id} is {before.state}."
-            raise Conflict(detail, "It has ended; create another backfill for the remaining fires.")
+            raise Conflict(detail, "A backfill that has ended stays so; create another one for the remaining fires.")
         self._wake()
         return await self.get(namespace, backfill_id)
 
@@ -226,7 +226,7 @@ def _nothing_to_run(backfill: Backfill, job: Job) -> Script[HoraeError]:
         remedy = "Only triggers that fire at instants can be backfilled: cron, interval and once."
         return BadInput(f'Job "{job.name}" has no trigger to backfill.', remedy, field="job")
     near = nearest(backfill.trigger, names)
-    remedy = f"Did you mean {in_quotes(near)}?" if near else f"It has {in_quotes(names[:5])}."
+    remedy = f"Did you mean {in_quotes(near)}?" if near else f"The job's triggers are {in_quotes(names[:5])}."
     detail = f'Job "{job.name}" has no trigger "{backfill.trigger[:128]}" that fires at instants.'
     return NotFound(detail, remedy, field="trigger")
 

@@ -159,7 +159,7 @@ class EventIntake:
         """Return a page of events, newest first, without large payloads."""
         before = None if cursor is None else as_id(cursor)
         if cursor is not None and before is None:
-            raise BadInput("That is not a valid cursor.", "Send `nextCursor` of the previous page.", field="cursor")
+            raise BadInput("The cursor is not valid.", "Send `nextCursor` of the previous page.", field="cursor")
         found = await self._store.read(lambda: event_reads.page(namespace, name, before, limit + 1))
         items = [view_of(event, payload=True) for event in found[:limit]]
         return Page(items=items, next_cursor=str(found[limit - 1].id) if len(found) > limit else None)

@@ -44,7 +44,7 @@ class LineSelection(Struct, frozen=True, kw_only=True):
         if self.attempt is not None and not 0 <= self.attempt < 2**31:
             raise BadInput(f"attempt cannot be {self.attempt}.", "Attempts count from 1.", field="attempt")
         if self.level is not None and self.level not in LEVELS:
-            raise BadInput(f"{self.level!r} is not a level.", f"It is one of: {', '.join(LEVELS)}.", field="level")
+            raise BadInput(f"{self.level!r} is not a level.", f"Choose one of: {', '.join(LEVELS)}.", field="level")
         matches = None if self.grep is None else search_for(self.grep)
         levels = None if self.level is None else levels_from(self.level)
         if matches is None and levels is None:

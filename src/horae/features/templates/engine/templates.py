@@ -63,7 +63,7 @@ class Templates:
         return structs.replace(show_template(found), jobs=sorted(one.job.name for one in users))
 
     async def list(self, namespace: int, *, limit: int = 50, cursor: str | None = None) -> Page[TemplateView]:
-        """List templates by name."""
+        """List templates, sorted by name."""
         after, most = "" if cursor is None else read_cursor(cursor, str), check_limit(limit)
         found = await self._store.read(lambda: templates.page(namespace, after, most + 1))
         more = make_cursor(found[most - 1].name) if len(found) > most else None

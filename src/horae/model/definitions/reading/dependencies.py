@@ -31,7 +31,7 @@ def _read(value: Any, field: str) -> tuple[str, Condition]:
         raise BadInput(f"{field} is {kind_of(value)}, neither a text nor an object.", _HOW, field=field)
     refuse_unknown(value, ("job", "condition"), "A dependency", f"{field}.")
     if "job" not in value:
-        raise BadInput(f"{field} does not say which job.", _HOW, field=f"{field}.job")
+        raise BadInput(f"{field} does not name a job.", _HOW, field=f"{field}.job")
     condition: Any = one_of(value.get("condition", "success"), f"{field}.condition", CONDITIONS)
     return a_text(value["job"], f"{field}.job", most=128, least=1), condition
 

@@ -19,7 +19,7 @@ def merge_definition(current: dict[str, Any], patch: Any) -> dict[str, Any]:
     Fields such as `params` and `tags` are merged key by key, as RFC 7396 says; every other field is replaced as a
     whole. A new task replaces the old one, even if it is of another kind.
     """
-    given = with_run(an_object(patch, "body", 'Send what changes, such as {"timeout": "5m"}.'))
+    given = with_run(an_object(patch, "body", 'Send the fields to change, such as {"timeout": "5m"}.'))
     if "name" in given and given["name"] is None:
         raise BadInput("A job needs a name.", "Give another one or leave it out.", field="name")
     new_task = any(given.get(kind) is not None for kind in PARSERS)

@@ -62,7 +62,9 @@ def _rules(value: Any, name: str) -> tuple[str, ...]:
 
 
 def _retries(value: Any) -> int:
-    return an_int(value, "retries", 0, MOST_RETRIES, f"It counts further tries after the first: 0 to {MOST_RETRIES}.")
+    return an_int(
+        value, "retries", 0, MOST_RETRIES, f"Give the number of further tries after the first: 0 to {MOST_RETRIES}."
+    )
 
 
 def _listed(given: dict[str, Any], retries: Any) -> RetryPolicy:

@@ -74,7 +74,9 @@ def read_calendar(name: str, body: Any) -> tuple[Times, str]:
     if len(given) > 1:
         extra = next(field for field in given if field != "definition")
         raise BadInput(f"{extra!r} is given beside definition.", "Move it into the definition.", field=extra)
-    return parse_times(an_object(given["definition"], "definition", "Say when it is open.")), description
+    return parse_times(
+        an_object(given["definition"], "definition", "Give the times at which the calendar is open.")
+    ), description
 
 
 def parse_times(value: Any, field: str = "", timezone: str = "", depth: int = 0) -> Times:

@@ -144,8 +144,8 @@ def _no_number(where: CronField, text: str) -> str:
 def _expected(where: CronField) -> str:
     if where.names:
         names = list(where.names)
-        return f"It takes {where.lo}-{where.hi} or {names[0]}-{names[-1]}. {where.order}"
-    return f"It takes {where.lo}-{where.hi}. {where.order}"
+        return f"Use {where.lo}-{where.hi} or {names[0]}-{names[-1]}. {where.order}"
+    return f"Use {where.lo}-{where.hi}. {where.order}"
 
 
 def _instead(where: CronField, value: int) -> str:

@@ -27,7 +27,9 @@ def parse_cron(text: str, dialect: str = "unix", job_key: str = "") -> CronExpre
     """
     if dialect not in _DIALECTS:
         raise BadInput(
-            f"There is no cron dialect {dialect[:40]!r}.", f"Known: {', '.join(_DIALECTS)}.", field="schedule.dialect"
+            f"There is no cron dialect {dialect[:40]!r}.",
+            f"Choose one of: {', '.join(_DIALECTS)}.",
+            field="schedule.dialect",
         )
     clean = " ".join(text.split())
     if not clean:

@@ -69,7 +69,7 @@ def _macro(text: str) -> str:
         remedy = "Trigger the job from a script that runs when the machine starts."
         raise BadInput('"@reboot" has no meaning for a cluster.', remedy, field="schedule")
     known = ", ".join(MACROS)
-    raise BadInput(f'"{text}" is not a known macro.', f'There are {known} and "@every 5m".', field="schedule")
+    raise BadInput(f'"{text}" is not a known macro.', f'The macros are {known} and "@every 5m".', field="schedule")
 
 
 def _count(parts: list[str]) -> str:

@@ -53,7 +53,7 @@ def _read_webhook(value: Any, at: str) -> Verify | None:
         chosen = value.get("verify", "signature")
         if chosen in get_args(Verify):
             return chosen  # type: ignore[no-any-return]
-    raise BadInput("That is not a valid webhook.", _WEBHOOK, field=at)
+    raise BadInput(f"{at} is not a valid webhook.", _WEBHOOK, field=at)
 
 
 def _write_webhook(verify: Verify) -> bool | dict[str, str]:

@@ -154,7 +154,7 @@ def _unknown(
     """Return the error for an unknown step, with the nearest known name or the reason why it cannot be used."""
     if name in main:
         detail = f'{what} "{name}", which is a step of the main phase.'
-        return BadInput(detail, "All of these have ended before it begins: leave it out.", field=field)
+        return BadInput(detail, "All steps of the main phase end before this step: remove the name.", field=field)
     near = get_close_matches(name, list(own), n=1, cutoff=0.6)
     dashed = [other for other in own if expression is not None and "-" in other and other.split("-")[0] == name]
     if dashed:
@@ -199,4 +199,6 @@ def _refuse_unreachable(steps: Sequence[WorkflowStep], upstreams: Mapping[str, S
     for i, step in enumerate(steps):
         if step.name in found:
             with _naming_step(step.name, f"{field}[{i}]"):
-                raise BadInput(f"It can never run: {found[step.name]}.", "Change that, or remove the step.", field="")
+                raise BadInput(
+                    f"It can never run: {found[step.name]}.", "Change the condition, or remove the step.", field=""
+                )

@@ -14,7 +14,7 @@ OWNED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(?:/[A-Za-z][A-Za-z0-9_-]{0
 def check_step_name(value: Any) -> str:
     """Validate the name of a step. Raises BadInput."""
     if not isinstance(value, str) or not STEP.fullmatch(value):
-        shown = repr(value[:60]) if isinstance(value, str) else "That"
+        shown = repr(value[:60]) if isinstance(value, str) else "The given value"
         remedy = "Use 1 to 64 letters, digits, dashes and underscores, beginning with a letter."
         raise BadInput(f"{shown} is not a valid name of a step.", remedy, field="name")
     return value

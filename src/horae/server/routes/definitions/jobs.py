@@ -126,7 +126,7 @@ async def create(call: ApiCall, body: dict[str, Any], query: DryRun) -> Response
 
 @get(f"{API}/jobs", "jobs.list", Page[ListedJobView], access=VIEW, scope=by_leaving_out, refuses=(NotFound,))
 async def list_jobs(call: ApiCall, query: JobList) -> Response:
-    """List jobs by name; deleted jobs only if `state` selects them.
+    """List jobs, sorted by name; deleted jobs only if `state` selects them.
 
     If jobs are large, or if the credential is for some jobs only, a page may have fewer than `limit` jobs although more
     follow.

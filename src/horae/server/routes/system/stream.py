@@ -40,7 +40,7 @@ class StreamQuery(Query, frozen=True, kw_only=True):
 
     topics: Annotated[
         list[Topic],
-        Meta(description="Kinds of things, separated by commas."),
+        Meta(description="The kinds of objects to follow, separated by commas."),
     ] = field(default_factory=list)
     every: Annotated[str, Meta(max_length=20, description="Send counts at this interval: `100ms` to `1m`.")] | None = (
         None

@@ -34,7 +34,7 @@ class DeleteSecretQuery(Query, frozen=True, kw_only=True):
 
 @get(f"{API}/secrets", "secrets.list", Page[SecretView], access=EDIT, scope=closed, secret=True)
 async def list_secrets(call: ApiCall, query: Paged) -> Response:
-    """List secrets by name, without their values."""
+    """List secrets, sorted by name, without their values."""
     return ok(await call.node.base.secrets.list(call.namespace, limit=query.limit, cursor=query.cursor))
 
 

@@ -67,7 +67,7 @@ async def create(call: ApiCall, body: dict[str, Any]) -> Response:
 
 @get(f"{API}/calendars", "calendars.list", Page[CalendarView], access=VIEW, scope=closed)
 async def list_calendars(call: ApiCall, query: Paged) -> Response:
-    """List calendars by name."""
+    """List calendars, sorted by name."""
     return ok(await call.node.definitions.calendars.list(call.namespace, limit=query.limit, cursor=query.cursor))
 
 

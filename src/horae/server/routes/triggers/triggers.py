@@ -90,7 +90,7 @@ async def preview(call: ApiCall, body: dict[str, Any]) -> Response:
 
 @get(OF_JOB, "triggers.of-job", CompleteList[TriggerView], access=VIEW, scope=by_job, refuses=(NotFound,))
 async def of_job(call: ApiCall) -> Response:
-    """List a job's triggers by name."""
+    """List a job's triggers, sorted by name."""
     return ok(CompleteList(items=await call.node.definitions.triggers.of_job(call.namespace, call.path("ref"))))
 
 
