@@ -55,7 +55,7 @@ class Filler:
 
     async def _submit(self, count: int, per_parcel: int) -> None:
         """Submit executions; lots with different due instants never share a parcel."""
-        stored = await self._node.base.directory.job(DEFAULT_NAMESPACE, JOB)
+        stored = await self._node.base.directory.jobs.get(DEFAULT_NAMESPACE, JOB)
         spec, now = stored.job.spec, self._node.env.now()
         envelope = Envelope(
             namespace=DEFAULT_NAMESPACE, job=stored.job.id, version=stored.job.version, queue=stored.queue,

@@ -52,7 +52,7 @@ class ApiFiller:
 
     async def jobs(self, count: int) -> list[UUID]:
         """Create jobs, each with a trigger; return their ids."""
-        template = await self._node.base.directory.job(DEFAULT_NAMESPACE, TEMPLATE)
+        template = await self._node.base.directory.jobs.get(DEFAULT_NAMESPACE, TEMPLATE)
         spec, made = template.job.spec, list[UUID]()
         whens = resting(count, self._now)
         for lo in range(0, count, AT_ONCE):
@@ -80,7 +80,7 @@ class ApiFiller:
 
     async def history(self, jobs: Sequence[UUID], count: int) -> None:
         """Write executions of these jobs in turn, over a week."""
-        template = await self._node.base.directory.job(DEFAULT_NAMESPACE, TEMPLATE)
+        template = await self._node.base.directory.jobs.get(DEFAULT_NAMESPACE, TEMPLATE)
         begin, length = self._now - DAYS * DAY * SECOND, DAYS * DAY * SECOND
         for lo in range(0, count, AT_ONCE):
             parcels: Rows = []
@@ -95,7 +95,7 @@ class ApiFiller:
         """Write a workflow that ran often."""
         steps = [{"name": name, "python": TEMPLATE, "params": {"i": 1}} for name in STEPS]
         made, _ = await self._node.definitions.jobs.put(DEFAULT_NAMESPACE, {"name": FLOW, "workflow": {"steps": steps}})
-        template = await self._node.base.directory.job(DEFAULT_NAMESPACE, TEMPLATE)
+        template = await self._node.base.directory.jobs.get(DEFAULT_NAMESPACE, TEMPLATE)
         job = made.job_id
         for lo in range(0, FLOW_RUNS, 100):
             parcels: Rows = []

@@ -115,7 +115,9 @@ class Life:
         with self._timed("server: decode report"):
             report = self._exchange.decode(up)
         with self._timed("store: settle +"):
-            await self._store.exchange([self._head(report)], views, frozenset(), self._node.base.directory.policies)
+            await self._store.exchange(
+                [self._head(report)], views, frozenset(), self._node.base.directory.definitions.policies
+            )
         self._session.answered(told, Answer(now=self._node.env.now()), self._node.env.clock.monotonic())
         await self._heartbeat()
 
@@ -136,7 +138,7 @@ class Life:
 
     async def _claim(self, asked: Exchange) -> tuple[Reply, list[LaneState]]:
         views = [LaneState(lane=self._stored.lane, mean=float(self._shape.per_parcel))]
-        policies = self._node.base.directory.policies
+        policies = self._node.base.directory.definitions.policies
         with self._timed("store: claim +"):
             done = await self._store.exchange([self._head(asked)], views, frozenset(), policies)
         granted = sum(s.hi - s.lo for s in done.replies[0].granted)
@@ -208,7 +210,7 @@ async def living(env: Env, url: str, shape: Shape) -> AsyncIterator[Life]:
         await node.prepare()
         for definition in app.definitions():
             await node.definitions.jobs.put(DEFAULT_NAMESPACE, definition)
-        stored = await node.base.directory.job(DEFAULT_NAMESPACE, JOB)
+        stored = await node.base.directory.jobs.get(DEFAULT_NAMESPACE, JOB)
         presence = Register(
             protocol=PROTOCOL, worker="bench", concurrency=shape.size, functions=[Function(name=JOB)]
         )  # fmt: skip

@@ -128,7 +128,7 @@ async def filling_timers(env: Env, url: str) -> AsyncIterator[TimerFiller]:
         await node.prepare()
         for definition in app.definitions():
             await node.definitions.jobs.put(DEFAULT_NAMESPACE, definition)
-        yield TimerFiller(node, await node.base.directory.job(DEFAULT_NAMESPACE, TEMPLATE))
+        yield TimerFiller(node, await node.base.directory.jobs.get(DEFAULT_NAMESPACE, TEMPLATE))
     finally:
         await node.stop()
 

@@ -62,7 +62,7 @@ async def read_fires(env: Env, url: str, since: Instant) -> FireRecords:
     node = await ServerNode.open(env, url, owner="(horae bench)")
     try:
         await node.prepare()
-        noop = await node.base.directory.job(DEFAULT_NAMESPACE, TEMPLATE)
+        noop = await node.base.directory.jobs.get(DEFAULT_NAMESPACE, TEMPLATE)
         lead = node.base.directory.lead(noop.queue, noop.job.spec.priority, noop.job.id)
         await node.store.write(one(FORGET, env.now() + HOUR))
         batches = await node.store.read(one(FIRED, since - SECOND))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from horae.cli.workflows.flows import note_of
+from horae.cli.workflows import note_of
 from horae.errors import Conflict
 from tests.cli.fake_api import FakeApi, page, run
 

@@ -92,7 +92,7 @@ async def test_a_lane_that_gets_more_while_a_claim_empties_it_is_taken_from_agai
     async with trial(1, ["work"]) as t:
         await fair(t)
         directory, tell = t.node.base.directory, t.node.base.hints.send_locally
-        lane = (await directory.job(NAMESPACE, "job")).lane
+        lane = (await directory.jobs.get(NAMESPACE, "job")).lane
         tell(Hint(lanes={lane: 1}, amounts={lane: 3}))
         before = directory.marks()
         tell(Hint(lanes={lane: 2}, amounts={lane: 2}))
@@ -128,7 +128,7 @@ async def test_estimates_of_a_lane_use_its_own_slices_or_those_of_its_queue():
             )
         directory = t.node.base.directory
         known, new = sorted(view.lane for view in directory.lane_states())
-        job = (await directory.job(NAMESPACE, "job")).job.id
+        job = (await directory.jobs.get(NAMESPACE, "job")).job.id
         directory.learn_from_grant(known, [running(job, known)])
         directory.estimates.learn_sizes({known: 8.0}, directory.lanes)
         directory.expectations.learn([FinishedItems(UUID(int=3), 0, 1, job, NAMESPACE, "success", 20 * MS)])

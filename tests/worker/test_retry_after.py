@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from horae.env import SECOND
-from horae.worker.code.retry_after import LONGEST, retry_after, status_and_delay
+from horae.worker.code.failure import LONGEST, retry_after, status_and_delay
 
 DATE = "Sun, 15 Nov 2026 12:00:00 GMT"
 

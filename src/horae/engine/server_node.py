@@ -181,7 +181,7 @@ class ServerNode:
 
     async def warning(self, namespace: int, ref: str) -> str | None:
         """Return a warning for a job that was just submitted, if no worker ever offered what it needs."""
-        stored = self.base.directory.cached_job(namespace, ref)
+        stored = self.base.directory.jobs.cached(namespace, ref)
         return None if stored is None else await self.admission.worker_offers.warning(namespace, stored.job.spec)
 
     def _on_store(self, reachable: bool) -> None:

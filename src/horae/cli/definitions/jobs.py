@@ -14,7 +14,7 @@ from horae.cli.prompts import confirm
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, message, request
 from horae.cli.values import params as read_params
-from horae.cli.workflows.grid import grid
+from horae.cli.workflows import grid
 from horae.client.submission_options import OF_ONE
 from horae.errors import BadInput, NotFound
 from horae.feature import installed, load

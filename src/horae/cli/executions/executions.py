@@ -13,7 +13,7 @@ from horae.cli.request import lists, request
 from horae.cli.terminal import echo
 from horae.cli.times import TIME
 from horae.cli.values import read_json
-from horae.cli.workflows.flows import add_commands
+from horae.cli.workflows import add_commands
 from horae.errors import BadInput
 from horae.model.executions.output.log_level import LEVELS
 

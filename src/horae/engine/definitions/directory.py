@@ -4,7 +4,6 @@ Lanes with queued executions are known from hints and from a scan once a second.
 checks that its version of a job is current.
 """
 
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
@@ -14,9 +13,8 @@ from horae.engine.admission.fair_shares import FairShares
 from horae.engine.admission.lanes import NO_JOBS, FullLanes, LaneEstimates, LaneNeeds, OccupiedLanes, may_prefetch_short
 from horae.engine.admission.preference_cache import PreferenceCache
 from horae.engine.base.hints import MANY, Hint, Hints
-from horae.engine.base.refs import find_job, no_such_job
-from horae.engine.definitions.choices import with_choice
-from horae.engine.definitions.definition_cache import DefinitionCache, Version
+from horae.engine.definitions.definition_cache import DefinitionCache
+from horae.engine.definitions.job_cache import JobCache
 from horae.engine.executions.expectations import Expectations
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
@@ -27,7 +25,6 @@ from horae.model.admission.placement.preempt import is_in_front
 from horae.model.admission.policy import PRIORITY, FairPolicy, Policy
 from horae.model.admission.queue import Queue
 from horae.model.admission.rank import RankLeads
-from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions.slice import RunningSlice
 from horae.model.fleet.session import Session
 from horae.model.tenancy.secret_refs import SEALED, TAKES_SECRETS
@@ -38,7 +35,6 @@ from horae.store.definitions.jobs import StoredJob
 from horae.store.executions.leaving.effects import Effects
 from horae.store.triggers.delays import Delays
 
-MOST_JOBS = 10_000
 FEW = 64  # if there are more occupied lanes, their ranks are not compared before a claim
 MOST_REACHES = 1_000  # cached sets of lanes that sessions may take from
 NEEDS_KEY = frozenset({TAKES_SECRETS, SEALED})
@@ -74,7 +70,7 @@ class LocalDirectory:
         self._families: dict[tuple[int, frozenset[str]], list[int]] = {}  # lanes that differ only in their share
         self._by_share: dict[tuple[int, frozenset[str], str], int] = {}
         self._reaches: dict[tuple[int, frozenset[tuple[int, frozenset[str]]]], frozenset[int]] = {}
-        self._jobs: OrderedDict[tuple[int, str], StoredJob] = OrderedDict()
+        self.jobs = JobCache(store, self._load_lane)
         self.definitions = DefinitionCache(store)
         self.preferences = PreferenceCache()
         self.lead = RankLeads(self.policy, self.expectations.of)
@@ -129,6 +125,10 @@ class LocalDirectory:
         self._revisions = (len(self.queues), sum(queue.revision for queue in self.queues.values()), changed)
         self.version += 1
 
+    async def _load_lane(self, stored: StoredJob) -> None:
+        if stored.queue not in self.queues or stored.lane not in self.lanes:
+            await self.load()
+
     def _on_hint(self, hint: Hint) -> None:
         self.estimates.learn_from_hint(hint)
         for lane, rank in hint.lanes.items():
@@ -147,11 +147,8 @@ class LocalDirectory:
             self.alarm.ring()
 
     def _forget(self, job: UUID) -> None:
-        for key in [key for key, stored in self._jobs.items() if stored.job.id == job]:
-            del self._jobs[key]
+        self.jobs.forget(job)
         self.alarm.ring()
-
-    # Lanes
 
     def set_held(self, queues: Mapping[int, str]) -> None:
         """Set the held queues. If a hold ended, scan for executions of its queue at once."""
@@ -359,40 +356,10 @@ class LocalDirectory:
                 f"`horae queues resume {known.name}` opens it; or submit a job of another queue.",
             )
 
-    # Ranks
-
     def policy(self, queue: int) -> Policy:
         return known.policy if (known := self.queues.get(queue)) else PRIORITY
 
-    # Jobs
-
-    def cached_job(self, namespace: int, ref: str) -> StoredJob | None:
-        """Return a cached job by name or id, or None."""
-        return self._jobs.get((namespace, ref))
-
-    async def job(self, namespace: int, ref: str) -> StoredJob:
-        """Return a job by name or id. It is cached until a hint, or until a submission finds that it has changed."""
-        known = self.cached_job(namespace, ref)
-        if known is not None:
-            return known
-        stored = await find_job(self._store, namespace, ref)
-        if stored.job.state == "deleted":
-            raise await no_such_job(self._store, namespace, stored.job.name)
-        if stored.rolling is not None:
-            stored = await with_choice(self._store, stored)
-        if stored.queue not in self.queues or stored.lane not in self.lanes:
-            await self.load()
-        self._jobs[namespace, ref] = stored
-        if len(self._jobs) > MOST_JOBS:
-            self._jobs.popitem(last=False)
-        return stored
-
-    @property
-    def policies(self) -> Mapping[Version, RetryPolicy]:
-        """The retry policies of the cached versions of jobs."""
-        return self.definitions.policies
-
     def forget(self, jobs: Iterable[UUID]) -> None:
-        """Drop jobs from the cache, so that they are read again."""
+        """Drop jobs from the cache, so that they are read again, and scan at once."""
         for job in jobs:
             self._forget(job)

@@ -7,8 +7,8 @@ from msgspec import Raw, Struct, structs
 
 from horae.engine.admission.share_lanes import ShareLanes, split_by_share
 from horae.engine.base.execution_sealing import ExecutionSealer
-from horae.engine.definitions.choices import arm_of
 from horae.engine.definitions.directory import LocalDirectory
+from horae.engine.definitions.job_cache import arm_of
 from horae.engine.definitions.owned_changes import refuse_part
 from horae.engine.definitions.params import ParamsChecker
 from horae.env import Env, Instant, Micros
@@ -165,7 +165,7 @@ class Resolver:
         return Submission(executions=executions, idempotency=wanted.idempotency)
 
     async def _job(self, wanted: SubmissionRequest, request: Submit) -> StoredJob:
-        stored = self._directory.cached_job(wanted.namespace, request.job) or await self._directory.job(
+        stored = self._directory.jobs.cached(wanted.namespace, request.job) or await self._directory.jobs.get(
             wanted.namespace, request.job
         )
         if wanted.origin in BY_NAME:

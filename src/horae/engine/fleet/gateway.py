@@ -196,8 +196,8 @@ class Gateway:
         room = sum(room_of(each.exchange) for each in incoming) + capacity([waiting.want for waiting in parked])
         views = self._directory.lane_states(room)
         done = await self._store.exchange(
-            incoming, views, self._directory.paused, self._directory.policies, arising=self._directory.states_of_new,
-            parked=parked,
+            incoming, views, self._directory.paused, self._directory.definitions.policies,
+            arising=self._directory.states_of_new, parked=parked,
         )  # fmt: skip
         self._answers.parcels.add(done.effects.created)  # following steps are most likely granted at once
         self._parking_lot.serve(done.claimed.running, {waiting.place for waiting in parked})

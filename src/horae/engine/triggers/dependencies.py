@@ -76,7 +76,7 @@ class Dependencies:
 
     async def of_run(self, namespace: int, ref: str) -> RunDependencies:
         """Return the jobs that a run of a job waits for, and the dependents that the actor may see."""
-        job = (self._directory.cached_job(namespace, ref) or await self._directory.job(namespace, ref)).job
+        job = (self._directory.jobs.cached(namespace, ref) or await self._directory.jobs.get(namespace, ref)).job
         known = self._known
         if job.id not in known:
             found = await self._about(job)

@@ -9,7 +9,7 @@ FEATURE = Feature(
     holdings="horae.features.dead_letters.store.replays:HOLDINGS",
     sweep="horae.features.dead_letters.store.replays:sweep",
     part="horae.features.dead_letters.part:DeadLettersPart",
-    routes=(Routes("horae.features.dead_letters.routes", after="steps"),),
+    routes=(Routes("horae.features.dead_letters.routes", after="workflows"),),
     metrics="horae.features.dead_letters.metrics:ReplayMetrics",
     pages=("dead-letters",),
     commands=(

@@ -14,6 +14,7 @@ from horae.server.access import ANY_CREDENTIAL
 from horae.server.call import ApiCall
 from horae.server.reply import Response
 from horae.server.route import UNRECORDED, Route
+from horae.server.routes import workflows
 from horae.server.routes.admission import circuits, holds, queues
 from horae.server.routes.definitions import apply, jobs, versions
 from horae.server.routes.executions import executions
@@ -21,7 +22,6 @@ from horae.server.routes.fleet import autoscale, enrolments, sessions, workers
 from horae.server.routes.system import health, installation, openapi, stream, ui
 from horae.server.routes.tenancy import keys, me, namespaces, secrets
 from horae.server.routes.triggers import calendars, fires, triggers
-from horae.server.routes.workflows import steps, workflows
 from horae.server.scopes import unscoped
 
 KERNEL = (
@@ -35,7 +35,6 @@ KERNEL = (
     calendars,
     executions,
     workflows,
-    steps,
     circuits,
     sessions,
     workers,

@@ -15,8 +15,7 @@ from horae.model.expressions.meter import shared_budget
 from horae.model.expressions.template import TemplateError, render, render_tree
 from horae.model.fleet.protocol import ReportedFailure
 from horae.worker.code.context import Context
-from horae.worker.code.failure import clean, failed
-from horae.worker.code.retry_after import retry_after
+from horae.worker.code.failure import clean, failed, retry_after
 from horae.worker.holding import ItemOutcome, StartedItem
 from horae.worker.runners.base import ChunkRun, RunnerHost
 from horae.worker.runners.tasks import TaskRunner

@@ -1,1 +1,0 @@
-"""Commands for workflows: their graphs and grids."""

@@ -1,1 +1,0 @@
-"""Routes of workflows and their steps."""
