@@ -347,7 +347,7 @@ async def test_queues_and_servers_are_listed(api: Api, node: ServerNode):
     await node.fleet.presence.step()
     (server,) = (await api.get("/api/v1/servers")).json()["items"]
     assert UUID(server["serverId"]) == node.id
-    assert server["parts"] == ["api", "gateway", "scheduler"]
+    assert server["roles"] == ["api", "gateway", "scheduler"]
 
 
 async def test_servers_of_all_parts_are_listed_and_workers_learn_of_their_gateways(api: Api, node: ServerNode):
@@ -358,7 +358,7 @@ async def test_servers_of_all_parts_are_listed_and_workers_learn_of_their_gatewa
     await node.fleet.presence.step()
 
     listed = (await api.get("/api/v1/servers")).json()["items"]
-    assert sorted((one["url"], one["parts"]) for one in listed) == [
+    assert sorted((one["url"], one["roles"]) for one in listed) == [
         ("", ["api", "gateway", "scheduler"]),
         ("http://127.0.0.1:2", ["scheduler"]),
     ]
