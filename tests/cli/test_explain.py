@@ -27,7 +27,7 @@ def test_an_execution_is_explained_in_order_with_the_remedy_of_each_gate():
 
 
 def test_an_unknown_start_says_why():
-    blind = {**EXECUTION, "estimate": {"startsAt": None, "reason": "It cannot be estimated: The job is paused."}}
+    blind = {**EXECUTION, "estimate": {"startsAt": None, "reason": "The job is paused.", "gate": "paused"}}
     shown = run(FakeApi({f"GET /executions/{ID}/explain": blind}), "explain", ID).stdout
     assert "Its start cannot be estimated. The job is paused." in shown
 

@@ -27,7 +27,7 @@ def test_earlier_work_is_divided_by_the_slots():
 
 def test_a_gate_without_a_time_prevents_an_estimate():
     found = estimate(NOW, [DELAY, PAUSED], 0, 4, 0)
-    assert (found.starts_at, found.reason) == (None, "It cannot be estimated: The job is paused.")
+    assert (found.starts_at, found.reason, found.gate) == (None, "The job is paused.", "paused")
 
 
 def test_there_is_no_estimate_without_a_worker_or_a_known_duration():

@@ -21,7 +21,7 @@ async def test_an_execution_and_its_job_are_explained(api: Api):
         "details": {},
     }
     assert told["estimate"]["startsAt"] is None
-    assert told["estimate"]["reason"] == "It cannot be estimated: There is no live worker."
+    assert (told["estimate"]["reason"], told["estimate"]["gate"]) == ("There is no live worker.", "no-worker")
 
     job = (await api.get("/api/v1/jobs/job/explain")).json()
     assert [blocker["gate"] for blocker in job["blockers"]] == ["no-worker", "no-trigger"]

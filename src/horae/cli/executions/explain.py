@@ -68,4 +68,4 @@ def _show(api: Api, found: dict[str, Any], indent: str = "") -> None:
     if start and start.get("startsAt"):
         echo(f"{indent}It probably starts {api.out.age(start['startsAt'])}. {start['reason']}")
     elif start:
-        echo(f"{indent}Its start cannot be estimated. {start['reason'].removeprefix('It cannot be estimated: ')}")
+        echo(f"{indent}Its start cannot be estimated. {start['reason']}")

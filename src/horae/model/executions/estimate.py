@@ -17,11 +17,13 @@ UNKNOWN_LENGTH = "The usual duration of the executions before it is not known ye
 class Estimate(Struct, frozen=True, kw_only=True):
     """The probable start, or the reason that there is no estimate.
 
+    `gate` names the closed gate that prevents an estimate, if one does; then `reason` is the message of this gate.
     `ahead` is the number of executions that start before it, `slots` the number of slots of workers that can take it.
     """
 
     starts_at: Instant | None
     reason: str
+    gate: str | None = None
     ahead: int = 0
     slots: int = 0
 
@@ -34,8 +36,7 @@ def estimate(now: Instant, blockers: Sequence[Blocker], ahead: int, slots: int, 
     """
     unknown = [b for b in blockers if b.until is None and b.gate not in SHARED]
     if unknown:
-        reason = f"It cannot be estimated: {unknown[0].message}"
-        return Estimate(starts_at=None, reason=reason, ahead=ahead, slots=slots)
+        return Estimate(starts_at=None, reason=unknown[0].message, gate=unknown[0].gate, ahead=ahead, slots=slots)
     opened = max([now, *(b.until for b in blockers if b.until is not None)])
     if not slots:
         return Estimate(starts_at=None, reason="No live worker can take it.", ahead=ahead)

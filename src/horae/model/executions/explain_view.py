@@ -25,6 +25,12 @@ class EstimateView(View, frozen=True, kw_only=True):
 
     starts_at: Time | None
     reason: str
+    gate: Annotated[
+        str | None,
+        Meta(
+            description="The gate that prevents an estimate; null if there is an estimate, or none for another reason."
+        ),
+    ] = None
     ahead: Annotated[int, Meta(description="Executions that start before it.")] = 0
     slots: Annotated[int, Meta(description="Slots of live workers that could take it.")] = 0
 
@@ -74,6 +80,7 @@ def show_estimate(estimate: Estimate) -> EstimateView:
     return EstimateView(
         starts_at=shown_time(estimate.starts_at),
         reason=estimate.reason,
+        gate=estimate.gate,
         ahead=estimate.ahead,
         slots=estimate.slots,
     )

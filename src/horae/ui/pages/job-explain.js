@@ -18,7 +18,7 @@ export function Explanation({ job, reload }) {
       ${job.state === "paused" && html`<p class="actions"><${ActionButton} action=${resuming(job, () => { why.reload(); reload(); })} /></p>`}<//>
     ${data.executions.length > 0 && html`<${Panel} title="Its executions that are to start">${data.executions.map((one) => html`<div class="entry" key=${one.executionId}>
       <p class="entry-head"><${State} of=${one.status} /> <a href=${link(executionPath(one.executionId))}><code>${shortId(one.executionId)}</code></a> <${Told} text=${one.summary} /></p><${Blockers} of=${one.blockers} />
-      ${one.estimate && html`<p class="soft">${one.estimate.startsAt ? html`Probably starts <${Time} at=${one.estimate.startsAt} ago=${true} />: ` : ""}<${Told} text=${one.estimate.reason} /></p>`}</div>`)}<//>`}`}<//>
+      ${one.estimate && html`<p class="soft">${one.estimate.startsAt ? html`Probably starts <${Time} at=${one.estimate.startsAt} ago=${true} />: ` : "Its start cannot be estimated: "}<${Told} text=${one.estimate.reason} /></p>`}</div>`)}<//>`}`}<//>
     ${job.circuit && html`<${Circuit} job=${job} />`}</div>`;
 }
 
