@@ -116,7 +116,9 @@ def test_a_jobs_template_reference_is_parsed():
     assert read_use({"name": "a", "template": "backup", "with": {"n": 1}, "timeout": "5m"}) == (
         "backup", {"n": 1}, {"name": "a", "timeout": "5m"},
     )  # fmt: skip
-    for body in ({"template": 3}, {"template": "t", "with": [1]}, {"template": "t", "colour": "red"}):
+    assert read_use({"template": "backup", "with": None}) == ("backup", {}, {})
+    wrong = [{"template": "t", "with": value} for value in ([1], [], "", 0, False)]
+    for body in ({"template": 3}, {"template": "t", "colour": "red"}, *wrong):
         with pytest.raises(BadInput):
             read_use(body)
 

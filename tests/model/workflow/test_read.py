@@ -135,6 +135,9 @@ REFUSED = [
     ([{"name": "a", "approval": {"roles": ["No Role"]}}], "not the name of a role", "steps[0].approval.roles[0]"),
     ([{"name": "a", "approval": {"roles": ["king"]}}], "one of: operator, editor", "steps[0].approval.roles[0]"),
     ([{"name": "a", "sleep": {"until": "soon"}}], "soon", "steps[0].sleep.until"),
+    ([{"name": "a", "template": "t", "with": {"x": 1}}], "A step cannot be made from a template", "steps[0].template"),
+    ([job("a", undo={"template": "t"})], "A step cannot be made from a template", "steps[0].undo.template"),
+    ([job("a", **{"with": {"x": 1}})], "has no field 'with'", "steps[0].with"),
     ([job("a", undo={"job": "u", "command": "x"})], "undo must run exactly one job or task", "steps[0].undo"),
     (
         [job("a", undo={"job": "u", "params": {"x": "${steps.z.result}"}})],

@@ -23,8 +23,8 @@ KNOWN = frozenset({"params", "job", "tags"})  # names that a key template may us
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-# Names of fields in other schedulers, each with the name that Horae has for it.
-INSTEAD = {"deadline": "within", "sla": "within"}
+# Names of fields in other schedulers, or of other definitions, each with the name that Horae has for it.
+INSTEAD = {"deadline": "within", "sla": "within", "with": "params"}
 
 
 def refuse_unknown(given: Mapping[Any, Any], known: Iterable[str], what: str, prefix: str = "") -> None:

@@ -33,7 +33,8 @@ def read_template(name: str, body: Any) -> tuple[str, Body]:
 def read_use(body: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Return the template named by a job, the values for it, and the job's own fields. Raises BadInput."""
     name = a_name(body["template"], "template", NAME)
-    values = an_object(body.get("with") or {}, "with", 'Write the parameters\' values: {"region": "eu"}.')
+    given = body.get("with")
+    values = an_object({} if given is None else given, "with", 'Write the parameters\' values: {"region": "eu"}.')
     shallow(values, "with")
     own = {field: value for field, value in body.items() if field not in ("template", "with")}
     refuse_unknown(own, JOB.names, "A job")

@@ -78,8 +78,16 @@ def _read(value: Any, place: str) -> WorkflowStep:
     except BadInput as error:
         raise BadInput(error.detail, error.remedy, field=f"{place}.name") from None
     with of_step(name, place):
+        _refuse_template(given)
         STEP.refuse_unknown(given)
         return _step(given)
+
+
+def _refuse_template(given: Mapping[str, Any], prefix: str = "") -> None:
+    """Refuse a step that names a template: only jobs are made from templates, and change with them."""
+    if "template" in given:
+        remedy = 'Make a job from the template, and name this job in the step: {"name": "eu", "job": "backup-eu"}.'
+        raise BadInput("A step cannot be made from a template.", remedy, field=f"{prefix}template")
 
 
 def _given_fields(value: Any, at: str, remedy: str) -> dict[str, Any]:
@@ -129,6 +137,7 @@ def _check_params(value: Any, at: str) -> None:
 
 def _read_undo(value: Any) -> Call:
     given = _given_fields({"job": value} if isinstance(value, str) else value, "undo", _UNDO)
+    _refuse_template(given, "undo.")
     refuse_unknown(given, UNDO, "undo", "undo.")
     if len([kind for kind in _RUNS if kind in given]) != 1:
         raise BadInput("undo must run exactly one job or task.", _UNDO, field="undo")
