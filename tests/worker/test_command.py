@@ -1,5 +1,6 @@
 """Commands: real processes, their output, and their ends."""
 
+import asyncio
 import os
 import signal
 import sys
@@ -297,10 +298,14 @@ async def test_broken_text_becomes_readable():
         assert max(map(len, lines)) <= 16 * 1024
 
 
-async def test_the_separate_end_of_a_long_line_is_not_a_line():
+async def test_the_separate_end_of_a_long_line_is_not_a_line(tmp_path):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
     async with shop() as it:
-        write = "os.write(1, b'y' * 20000); time.sleep(0.5); os.write(1, b'\\r\\nz\\n')"
-        parcel = it.submit(script(f"import os, time; {write}"))
+        write = f"os.write(1, b'y' * 20000); open({str(gate)!r}).read(); os.write(1, b'\\r\\nz\\n')"
+        parcel = it.submit(script(f"import os; {write}"))
+        await eventually(lambda: "".join(it.gateway.lines(parcel, 0)) == "y" * 20000)
+        await asyncio.to_thread(gate.write_text, "")
         await it.outcome(parcel)
         lines = it.gateway.lines(parcel, 0)
 
