@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 from msgspec import Raw
 
+from horae.model.admission.keys import KEYED
 from horae.model.base.ids import execution_id
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE, TestJob
@@ -57,6 +58,33 @@ async def test_concurrent_submissions_come_under_a_new_limit_a_moment_later(stag
     await stage.look()
     assert await stage.starts(late[0])
     assert not await started(stage, late[1])
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 4), (4, 2)], ids=["second adoption", "sweep"])
+async def test_room_that_an_adoption_did_not_see_is_found_without_an_alarm(stage: Stage, first: int, second: int):
+    """A claim may move a part of a parcel while the rest gets the key of the limit. The end of this part does not free
+    the key, since its slice does not show that the parcel has one.
+    """
+    job = await stage.job()
+    stored = await stage.node.store.job(job, NAMESPACE)
+    assert stored is not None
+    await stage.world.parcel(TestJob(id=job, spec=stored.job.spec, queue=stored.queue, lane=stored.lane), 4)
+    claiming, other = await stage.worker(slots=2), await stage.worker(slots=2)
+    await stage.look()
+    await claiming.ask()
+    await other.ask()
+    await stage.pass_time(first)
+    await stage.node.definitions.jobs.edit(NAMESPACE, "job", {"concurrency": 3})
+    await stage.look()
+    await stage.world.do(f"UPDATE running SET flags = flags - {KEYED} WHERE session = $1", claiming.session)
+    waiting = await stage.submit()
+    assert list(await stage.blockers(waiting)) == ["limit"]
+
+    await claiming.end()
+    await stage.pass_time(second)
+
+    assert "limit" not in await stage.blockers(waiting)
+    assert stage.node.admission.limit_reconciler.repaired == 0
 
 
 async def test_held_keys_of_a_job_are_listed_in_pages(stage: Stage):

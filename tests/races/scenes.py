@@ -1428,6 +1428,7 @@ async def _(world: World) -> Scene:
 
 
 from tests.races import (  # noqa: E402
+    adoption_scenes,  # noqa: F401
     alert_scenes,  # noqa: F401
     archive_scenes,  # noqa: F401
     calendar_scenes,  # noqa: F401

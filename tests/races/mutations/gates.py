@@ -131,6 +131,11 @@ LIMITS = (
         by="test_holders.test_an_end_admits_the_next_execution_in_the_same_report",
     ),
     gone(
+        "an adoption does not lock the session of running executions",
+        code.drop_statement("adoption-locks-session"),
+        by="report / adoption of its executions",
+    ),
+    gone(
         "a retry keeps its keys",
         code.drop_statement("retry-frees-keys"),
         by="test_holders.test_a_retry_gives_its_key_back_and_asks_for_it_again",

@@ -95,8 +95,16 @@ class LimitReconciler:
         now = self._env.clock.monotonic()
         for job in [job for job, at in self._recheck_at.items() if at <= now]:
             await self._adopt(job)
+            await self._admit_waiting(job)
             del self._recheck_at[job]
             self._hints.send(Hint(wake_at=self._env.now()))
+
+    async def _admit_waiting(self, job: UUID) -> None:
+        """Admit executions of a job that wait although its keys have room.
+
+        While an adoption goes on, this is not a bug: executions that have no key yet do not free it when they end.
+        """
+        await self._admit(await self._store.read(lambda: holder_sweep.gates_of(job)))
 
     async def _admit(self, keys: list[str]) -> int:
         count = 0
@@ -118,6 +126,8 @@ class LimitReconciler:
                 await self._store.write(lambda: coarse.set_ready(name))  # noqa: B023
 
     async def _sweep(self) -> None:
+        for job in list(self._recheck_at):
+            await self._admit_waiting(job)
         found = await self._store.read(lambda: holder_sweep.stale_holders(BATCH))
         count = self._publish(await self._store.change(lambda now: holder_sweep.forget(found, now))) if found else 0
         after: str | None = ""

@@ -2,6 +2,11 @@
 
 Waiting and queued executions get the key and pass its gate like all others. Running executions get the key, too, so
 that the limit counts them, and their end admits the next execution. Parcels keep the keys that they already have.
+
+A slice gets the flag KEYED in the transaction that gives its parcel the key, under the lock of its row or session. So a
+running slice with the flag has all keys of its parcel, and they do not change while it runs. Other slices of the same
+parcel may get the flag later. If one of them ends before that, it does not free the key: the room is derived from the
+shelves and not lost, but the next execution is admitted only by the limits service, when it adopts again or sweeps.
 """
 
 from collections.abc import Sequence
@@ -115,7 +120,7 @@ def mark(session: UUID, job: UUID) -> Script[None]:
     own = yield from own_limit(job)
     if own is None:
         return
-    yield from lock_sessions([session])
+    yield from lock_sessions([session])  # guard: adoption-locks-session
     rows = yield Fetch(RUNNING, (job, session))
     yield from _rekey([(parcel, keys) for parcel, _, keys in rows], own)
     yield ForEach(FLAG["running"], _FLAGS, [(parcel, lo, own.add_to(keys)[1]) for parcel, lo, keys in rows])

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 # that the end of a job without dependents needs no further statement.
 FEEDS = "EXISTS (SELECT 1 FROM dependencies d WHERE d.upstream = r.job) AS feeds"
 FEEDS_AT = len(shelves.RUNNING)
-# The keys of a slice are read with the slice, too, if its flags show that it has some.
+# The keys of a slice are read with the slice, too, if its flags show that it has some. Then they are complete, because
+# an adoption gives keys only to slices without this flag, and sets the flag under the lock of the session.
 KEYS = f"CASE WHEN (r.flags & {KEYED}) <> 0 THEN (SELECT p.keys FROM parcels p WHERE p.id = r.parcel) END AS keys"
 # Slices are found by overlap instead of equality, because another report of this session may have cut the slice. A
 # session whose slices were taken back finds none here, so that its late report changes nothing.
