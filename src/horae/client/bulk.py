@@ -14,7 +14,7 @@ from horae.client.views import SubmittedItem
 from horae.errors import TooLarge
 
 MOST_ITEMS = 1000
-MOST_BYTES = 7 * 1024 * 1024  # of a request body; the server accepts 8 MiB
+MOST_BYTES = 7 * 1024 * 1024  # bytes of a request body; the server accepts 8 MiB
 IN_FLIGHT = 4
 
 

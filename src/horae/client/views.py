@@ -268,7 +268,7 @@ class JobStatisticsInfo(ApiDocument, frozen=True, kw_only=True):
     p95: float | None = None
     p99: float | None = None
     mean: float | None = None
-    wait_p50: float | None = None  # in the queue, before the start
+    wait_p50: float | None = None  # the time in the queue before the start
     wait_p95: float | None = None
 
 
@@ -360,7 +360,7 @@ class StreamEvent(ApiDocument, frozen=True, kw_only=True):
     at: datetime | None = None
     job_id: str | None = None
     count: int = 1
-    changes: list[StateCount] = []  # of an event `changes`
+    changes: list[StateCount] = []  # the counts in an event `changes`
 
 
 class HealthInfo(ApiDocument, frozen=True, kw_only=True):

@@ -37,8 +37,8 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     promote_batch: int = 500  # slices promoted in one transaction
     fire_batch: int = 1000  # timers decided in one transaction
     rescue_batch: int = 200  # slices of a lost session taken back in one transaction
-    retention: Micros = 30 * DAY  # of executions
-    fire_retention: Micros = 30 * DAY  # of ledger rows
+    retention: Micros = 30 * DAY  # how long ended executions are kept
+    fire_retention: Micros = 30 * DAY  # how long rows of the ledger are kept
     watch_roots: tuple[str, ...] = ()  # URLs of folders and buckets that may be watched
     artifacts: str = "artifacts"  # a folder, or the URL of a bucket
     artifact_limit: int = 1 << 30  # bytes of one artifact

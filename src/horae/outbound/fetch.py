@@ -75,7 +75,7 @@ class OutboundAnswer(Struct, frozen=True):
     """The answer to an outbound request."""
 
     status: int
-    headers: Mapping[str, str]  # by name; the case of names does not matter
+    headers: Mapping[str, str]  # name -> value; the case of names does not matter
     body: bytes
     is_whole: bool  # false if the body was longer than the limit and is cut off
     url: str  # the last URL after redirects
@@ -86,7 +86,7 @@ class OutboundRequest(Struct, frozen=True):
 
     method: str
     url: httpx2.URL
-    headers: dict[str, str]  # by lower-case name
+    headers: dict[str, str]  # name in lower case -> value
     content: bytes
 
     @property

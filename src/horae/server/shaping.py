@@ -14,7 +14,7 @@ from horae.server.route import Route
 
 LEAST = 1024  # bytes; a smaller answer fits into one packet and is not compressed
 MOST_INLINE = 128 * 1024  # bytes that are compressed on the event loop
-LEVEL = 1  # of zlib: JSON shrinks to a seventh, in a third of the time that the default level takes
+LEVEL = 1  # zlib's level: JSON shrinks to a seventh, in a third of the time that the default level takes
 TEXTS = (b"application/json", b"application/openapi+json", b"text/")
 VARY: Header = (b"vary", b"accept-encoding")
 PACKED: Header = (b"content-encoding", b"gzip")

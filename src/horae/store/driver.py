@@ -32,7 +32,7 @@ class Driver(Protocol):
     propagate.
     """
 
-    dialect: str  # of SQL; only the store branches on it
+    dialect: str  # the dialect of SQL; only the store branches on it
     is_shared: bool  # whether other servers may have the store open
     before: Before | None  # awaited before each statement; tests stop scripts here
     retries: int  # repetitions of scripts after a deadlock or a serialization failure

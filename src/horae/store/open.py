@@ -16,8 +16,8 @@ _FORMS = "Use sqlite:///path/to/horae.db, sqlite:// (in memory) or postgresql://
 class Connections(Struct, frozen=True, kw_only=True):
     """The connections of one process to PostgreSQL: how many it keeps open, and the URL that bypasses a pooler."""
 
-    hot: int = 4  # for frequent operations: submit, claim, report, and reading one execution or job
-    cold: int = 4  # for all other operations
+    hot: int = 4  # connections for frequent operations: submit, claim, report, and reading one execution or job
+    cold: int = 4  # connections for all other operations
     # PostgreSQL's own URL, when the store's URL leads to a pooler that switches connections between transactions
     direct: str = ""
 

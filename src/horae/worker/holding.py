@@ -64,7 +64,7 @@ class HeldSlice:
 
     def __init__(self, grant: Grant, backlog: "JobBacklog", number: int = 0, held_at: float = 0.0) -> None:
         self.grant = grant
-        self.held_at = held_at  # by the monotonic clock
+        self.held_at = held_at  # a time of the monotonic clock
         self.backlog = backlog
         self.order = number << 16  # sorts slices by arrival; `order + index` sorts items
         self.unconfirmed = grant.hi - grant.lo  # items without an outcome in an answered exchange
@@ -103,7 +103,7 @@ class HeldSlice:
 
 
 Item = tuple[HeldSlice, int]
-StartedItem = tuple[HeldSlice, int, float]  # with the monotonic time of its start
+StartedItem = tuple[HeldSlice, int, float]  # a slice, an item, and the monotonic time of its start
 # An ended item: its slice and index, monotonic start and end (None: never started), and its result or outcome.
 EndedItem = tuple[HeldSlice, int, float | None, float | None, bytes | ItemOutcome]
 
@@ -120,15 +120,15 @@ class JobBacklog:
         self.job = job
         self.version = version
         self.spec = spec
-        self.cost = spec.cost if spec is not None else PLAIN  # of each chunk: items run in sequence
+        self.cost = spec.cost if spec is not None else PLAIN  # the cost of each chunk: its items run in sequence
         self.problem = problem  # the reason why there is no spec
-        self.references = spec.references if spec is not None else ()  # to secrets
+        self.references = spec.references if spec is not None else ()  # the references to secrets
         self.is_sensitive = spec is not None and spec.sensitive
         self.secrets: HeldSecrets | None = None  # those of the latest slice
         self.ready: deque[Item] = deque()  # items that are in no chunk
         self.chunks: dict[Chunk, None] = {}  # chunks that slots work on, in the order they were taken
         self.spread: dict[Chunk, None] = {}  # the chunks of more than one item
-        self.used_at = 0.0  # by the monotonic clock
+        self.used_at = 0.0  # a time of the monotonic clock
         self.plan: Any = None  # the `PreparedJob` that the loop makes from the spec
 
     @property

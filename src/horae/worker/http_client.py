@@ -33,7 +33,7 @@ class ClientConnection(asyncio.Protocol):
     def __init__(self) -> None:
         self._answer: asyncio.Future[ClientResponse] | None = None
         self._transport: asyncio.Transport | None = None
-        self.is_usable = False  # for another request
+        self.is_usable = False  # whether it can send another request
         self._drained: asyncio.Future[None] | None = None  # while the server does not read what is written
 
     async def request(self, request: bytes, more: Pieces | None = None) -> ClientResponse:

@@ -21,7 +21,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
 
     name: str = ""  # shown as workerId; by default the host name and the process id
     queues: tuple[str, ...] = ("default",)
-    weights: dict[str, float] = {}  # of queues, relative to each other
+    weights: dict[str, float] = {}  # the weights of queues, relative to each other
     strict: bool = False  # serve the queues strictly in their order, not by their weights
     labels: dict[str, str] = {}
     concurrency: int = 10  # its slots

@@ -20,8 +20,8 @@ class CircuitInfo(ApiDocument, frozen=True, kw_only=True):
     by: str | None = None  # the user who changed it; None if it changed by itself
     since: datetime | None = None
     until: datetime | None = None  # when the probes of an open circuit start
-    attempts: int = 0  # in its window, since its last change
-    failed: int = 0  # of these attempts
+    attempts: int = 0  # the attempts in its window, since its last change
+    failed: int = 0  # how many of these attempts failed
     waiting: int = 0  # executions that wait for the circuit
 
 

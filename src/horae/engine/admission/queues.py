@@ -38,7 +38,7 @@ from horae.store.tenancy import namespaces
 from horae.store.triggers.dependencies.starts import Consequences
 
 BATCH = 500  # slices ended in one transaction
-MOST_QUEUES = 10_000  # of a namespace
+MOST_QUEUES = 10_000  # queues of a namespace
 MOST_LANES = 100  # lanes in a queue's view: the deepest ones
 log = structlog.get_logger("horae.engine")
 

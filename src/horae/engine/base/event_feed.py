@@ -13,7 +13,7 @@ class EventFeed:
     """Distributes events to this server's listeners."""
 
     def __init__(self, hints: Hints) -> None:
-        self._listeners: dict[int, tuple[Listener, ...]] = {}  # by namespace
+        self._listeners: dict[int, tuple[Listener, ...]] = {}  # namespace -> its listeners
         hints.listen(self._on_hint)
 
     @contextmanager

@@ -17,7 +17,7 @@ from horae.store.contract import Store
 
 QUIET = 0.1  # seconds between two messages
 MANY = 1 << 20  # executions: stands for an unknown amount
-MOST_EVENTS = 50  # in one hint; clients that missed events fetch the state anew
+MOST_EVENTS = 50  # events in one hint; clients that missed events fetch the state anew
 MOST_BYTES = 7_500  # PostgreSQL refuses payloads of 8,000
 
 

@@ -26,7 +26,7 @@ class Presence:
         self._env, self._store, self._node = env, store, node
         self.url = url  # the address at which workers reach this server
         self._roles: Collection[str] = ()
-        self.addresses: list[str] = []  # of all servers that workers may use
+        self.addresses: list[str] = []  # the addresses of all servers that workers may use
         self._directory = directory
         self.alarm = Alarm()
 

@@ -59,7 +59,7 @@ class LocalDirectory:
         self.held: Mapping[int, str] = {}  # held queues, with the end of their hold in words
         self.open_circuits: Mapping[UUID | tuple[UUID, str], str] = {}  # job, or job and key -> its end in words
         self.version = 0  # grows when lanes or holds change, so that the lanes of sessions are computed anew
-        self._revisions = (0, 0, 0)  # of queues and namespaces at the last load
+        self._revisions = (0, 0, 0)  # the revisions of queues and namespaces at the last load
         self.expectations = Expectations(env, store)
         self.estimates = LaneEstimates(self.expectations.of)
         self.fair = FairShares(env, store, self.expectations, node)

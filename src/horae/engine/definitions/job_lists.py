@@ -29,7 +29,7 @@ from horae.store.triggers import streaks, triggers
 from horae.store.triggers.dependencies import dependency_reads
 
 READ_TOGETHER = 64  # jobs per read: a definition has up to 256 KB
-MOST_BYTES = 4 * 1024 * 1024  # of the definitions on one page; the last job may exceed it
+MOST_BYTES = 4 * 1024 * 1024  # bytes of the definitions on one page; the last job may exceed it
 MOST_SCANNED = 5_000  # jobs read for one page of a rare tag
 STATES = ("active", "paused", "deleted")
 NO_COMMON_INSTANTS = (

@@ -25,7 +25,7 @@ from horae.model.workflows.reading.workflow import render_workflow
 from horae.store.definitions.job_reads import Activity, JobSnapshot
 
 MOST = 1_000  # cached renderings
-MOST_BYTES = 4 * 1024 * 1024  # of the stored definitions of cached renderings, which take a few times as much
+MOST_BYTES = 4 * 1024 * 1024  # bytes of the stored definitions of cached renderings, which take a few times as much
 MOST_DESCRIBED = 3  # triggers that are described in one line
 TROUBLE = (
     "Its schedule cannot be followed: {} It is tried again every minute, and its misfire rule decides about the fires"

@@ -30,7 +30,7 @@ from horae.store.contract import Store
 from horae.store.executions.durable import signals, steps
 
 Call = tuple[UUID, list[Step]]
-MOST_CALLS, MOST_BYTES = 256, 4 * 1024 * 1024  # in one transaction
+MOST_CALLS, MOST_BYTES = 256, 4 * 1024 * 1024  # calls, and bytes, in one transaction
 
 
 def not_held() -> Conflict:

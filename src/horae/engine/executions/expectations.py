@@ -17,7 +17,7 @@ UNKNOWN: Micros = SECOND  # the expected time of a job that never ran
 INTERVAL = 30.0  # seconds between reads of the statistics of all servers
 LATELY = 5  # minutes of statistics that each read covers
 WEIGHT = 0.2  # the weight of the newest execution in the moving average
-MOST = 100_000  # jobs
+MOST = 100_000  # jobs with a known duration
 
 
 class Expectations:

@@ -19,7 +19,7 @@ from horae.model.fleet.protocol import (
     Register,
 )
 
-MOST_LINES = 100_000_000  # of an attempt
+MOST_LINES = 100_000_000  # log lines of an attempt
 MOST_PIECES = 100  # pieces of one attempt's log in one exchange: each is a statement
 
 

@@ -22,7 +22,7 @@ Status = Literal["live", "late", "draining", "lost"]
 REMEMBERED = DAY  # a lost worker is listed for this time
 MOST = 1000  # sessions read for a list
 MOST_COUNTED = 100_000  # sessions read to count all workers
-MOST_CHARACTERS = 4 * 1024 * 1024  # of the workers' own descriptions in a list
+MOST_CHARACTERS = 4 * 1024 * 1024  # characters of the workers' own descriptions in a list
 
 
 class WorkerProcess(Struct, frozen=True, kw_only=True):

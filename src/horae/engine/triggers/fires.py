@@ -36,7 +36,7 @@ from horae.store.triggers.triggers import Timer
 PLANNED = "planned"
 _DECIDED = (Disposition, EventDisposition, DependencyDisposition)
 DISPOSITIONS = tuple(dict.fromkeys((PLANNED, *(name for each in _DECIDED for name in get_args(each)))))
-MOST_SCANNED = 20_000  # ledger rows read for one page of a rare disposition
+MOST_SCANNED = 20_000  # ledger rows that are read for one page at most, if few of them match the filter
 MOST_TIMERS = 10_000  # timers read for one page of coming fires
 BATCH = 1_000
 FAR = 366 * DAY

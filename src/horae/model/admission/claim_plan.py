@@ -40,7 +40,7 @@ class LaneState(Struct, frozen=True, kw_only=True):
     low: int = NO_RANK  # lowest rank
     mean: float = 1.0  # mean number of executions in a slice
     jobs: frozenset[UUID] | None = None
-    cost: Cost = PLAIN  # of each execution
+    cost: Cost = PLAIN  # the cost of each execution
     spread_over: WorkerGroup | None = None  # workers over which its executions are spread; None: not spread
     limits: tuple[str, ...] = ()  # names of the limits of its queue and its namespace
     queue: int = 0

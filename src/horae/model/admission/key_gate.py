@@ -31,8 +31,8 @@ class GateEntry(Struct, frozen=True):
 class KeyState(Struct):
     """The state of a key, read while the key is locked: the room of a limit, or the current item of a sequence."""
 
-    room: int = 0  # of a limit
-    head: ItemRef | None = None  # of a sequence: the first item that has not ended; None when it is empty
+    room: int = 0  # the room of a limit
+    head: ItemRef | None = None  # the first item of a sequence that has not ended; None when the sequence is empty
     has_woken: bool = False  # the promoter will soon bring a woken slice, which new slices must not overtake
     has_waiters: bool = False  # a slice waits at this key's gate
 

@@ -41,7 +41,7 @@ class Limit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
         Field(RATE_TEXT, "How often they start.", example="10/1m"),
         Field(BURST, "How many may start at once after a pause.", name="burst"),
     ] = None
-    sequence: bool = False  # of a queue: executions run one at a time, in order, and a retry keeps its place
+    sequence: bool = False  # whether a queue runs executions one at a time, in order; a retry keeps its place
 
     @property
     def most(self) -> int:

@@ -149,7 +149,7 @@ class ShortestPolicy(_Policy, frozen=True, kw_only=True, tag="shortest"):
     ] = 10.0
 
 
-Order = FifoPolicy | PriorityPolicy | DeadlinePolicy | ShortestPolicy  # of executions in one lane
+Order = FifoPolicy | PriorityPolicy | DeadlinePolicy | ShortestPolicy  # the order of executions in one lane
 FIFO = FifoPolicy()
 PRIORITY = PriorityPolicy()  # the default of a queue
 

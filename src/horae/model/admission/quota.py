@@ -123,9 +123,9 @@ def refuse_for_today(reason: str, now: Instant) -> OverQuota:
 class QuotaBounds(Struct, frozen=True):
     """This server's knowledge of the bounds of namespaces and queues, and of the daily bounds that are used up."""
 
-    quotas: Mapping[int, Quota] = {}  # by namespace
-    queues: Mapping[int, tuple[str, int]] = {}  # by queue: its name and its maxQueued
-    spent: Mapping[int, str] = {}  # by namespace: the daily bound that is used up, in words
+    quotas: Mapping[int, Quota] = {}  # namespace -> its quota
+    queues: Mapping[int, tuple[str, int]] = {}  # queue -> its name and its maxQueued
+    spent: Mapping[int, str] = {}  # namespace -> the daily bound that is used up, in words
 
     def __bool__(self) -> bool:
         return bool(self.quotas or self.queues)
@@ -148,9 +148,9 @@ class QuotaRoom(Struct):
 
     bounds: QuotaBounds
     now: Instant
-    queues: dict[int, int] = {}  # by queue: the number that still fits
-    namespaces: dict[int, int] = {}  # by namespace: the number that still fits
-    paces: dict[int, int] = {}  # by namespace: the pace (see `rate.py`) of its rate of submissions
+    queues: dict[int, int] = {}  # queue -> how many executions still fit
+    namespaces: dict[int, int] = {}  # namespace -> how many executions still fit
+    paces: dict[int, int] = {}  # namespace -> the pace (see `rate.py`) of its rate of submissions
     paced: set[int] = set()  # namespaces whose pace has changed
 
     def take(self, namespace: int, queue: int, count: int) -> OverQuota | None:

@@ -18,7 +18,7 @@ from horae.errors import BadInput, BadSignature
 TOLERANCE: Micros = 300 * SECOND  # largest accepted age of a signature, and difference between the two clocks
 PREFIX = "whsec_"
 LEAST_SECRET, MOST_SECRET = 16, 256  # characters
-MOST_SIGNATURES = 16  # in one header; a sender that changes its secret signs with the old and the new one
+MOST_SIGNATURES = 16  # signatures in one header; a sender that changes its secret signs with both secrets
 
 Headers = Mapping[bytes, bytes]
 

@@ -29,7 +29,7 @@ class PythonTask(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="pyth
 
     function: str
     isolation: Isolation | None = None  # None: threads, or a process when a sync function has a timeout or limits
-    limits: ResourceLimits = NO_LIMITS  # in process isolation
+    limits: ResourceLimits = NO_LIMITS  # the limits of its process, if it runs in one of its own
 
 
 class HttpTask(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="http"):

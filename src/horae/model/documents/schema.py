@@ -28,7 +28,7 @@ from horae.model.executions.deduplication import start_batch
 MOST_MESSAGE = 500  # characters of a validation error
 MOST_KEPT = 500  # the places of a schema with more places are not kept in memory
 SMALL = 64  # bytes of JSON; the length of shorter JSON serves as an upper bound of the number of its values
-MOST_TOGETHER = 40 * MOST_UNITS  # for all checks of one transaction
+MOST_TOGETHER = 40 * MOST_UNITS  # units for all checks of one transaction
 _BACKTRACKS, _PATTERN_BYTES, _CACHE_BYTES = 10_000, 32_000, 1_000_000
 
 

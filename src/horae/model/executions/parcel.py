@@ -15,11 +15,11 @@ from horae.model.definitions.timeouts import ParcelTimeouts
 from horae.model.executions.execution import Extra
 
 MAX_ITEMS = 1024
-MAX_BYTES = 256 * 1024  # of items in one parcel; a larger item has its own parcel
+MAX_BYTES = 256 * 1024  # bytes of items in one parcel; a larger item has its own parcel
 # Bound on number of items x bytes of the largest item: a claim knows only the latter, and treats all items as so large.
 MAX_SPREAD = 2 * MAX_BYTES
-MAX_ITEM = 1024 * 1024  # bytes
-MAX_DEPTH = 64  # nested objects and lists of an item
+MAX_ITEM = 1024 * 1024  # bytes of one item
+MAX_DEPTH = 64  # levels of nested objects and lists in an item
 
 AT_LEAST_ONCE, AT_MOST_ONCE = 0, 1
 

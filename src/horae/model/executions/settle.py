@@ -66,7 +66,7 @@ class Settlement(Struct, frozen=True):
     queued: list[QueuedSlice]
     attempts: list[FailedAttempt]
     blobs: list[tuple[UUID, int, bytes]]
-    first_starts: list[FirstStart]  # of suspended items
+    first_starts: list[FirstStart]  # the first starts of suspended items
 
 
 AwaitedStep = tuple[UUID, int, str]  # parcel, item, and the step that waits for a signal

@@ -16,7 +16,7 @@ STEPS = (  # seconds between two points of a chart
     *(60, 120, 300, 600, 1200, 1800, 3600, 7200, 10_800, 14_400, 21_600, 28_800, 43_200),
     *(DAY, 2 * DAY, 7 * DAY, 28 * DAY),
 )
-MOST_POINTS = 120  # of a chart
+MOST_POINTS = 120  # points of a chart
 ENDS = ("success", "failed", "cancelled", "skipped")
 OUTCOMES = ("success", "failed", "cancelled", "skipped", "retried", "lost")
 SAMPLES = 8  # durations sampled from a slice's items
@@ -76,7 +76,7 @@ class JobTally(OutcomeCounts):
 
     durations: Histogram = field(default_factory=Histogram)
     waits: Histogram = field(default_factory=Histogram)
-    namespace: int = 0  # of the job, if known
+    namespace: int = 0  # the namespace of the job, if it is known
     steps_failed: int = 0  # failed executions that are steps of workflows; the workflows are counted as failed, too
 
     def add_durations(self, spans: Sequence[Micros], count: int) -> None:

@@ -15,8 +15,8 @@ from horae.model.expressions.meter import PATTERN_STEPS, EvaluationError, Meter
 from horae.model.expressions.values import kind, whole
 
 MOST_PATTERN = 500  # characters
-CONVERT_STEPS = 20  # to parse or format a number or a time
-MATCH_STEPS = 4  # for each character at which a pattern is tried
+CONVERT_STEPS = 20  # steps to parse or format a number or a time
+MATCH_STEPS = 4  # steps for each character at which a pattern is tried
 # In texts with fewer characters, Python may compare the part at every position, so `contains` costs additional steps.
 NAIVE_SEARCH_BELOW = 30_000
 COMPARED_CHARACTERS_A_STEP = 400

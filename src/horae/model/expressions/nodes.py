@@ -58,15 +58,14 @@ class Node:
         self.run = run
         self.floor: int = steps + sum(part.floor for part in parts)  # the steps if every node is evaluated
         self.length = length  # the length of the list that it gives, if the expression's text tells it
-        self.makes: bool = makes or any(
-            part.makes for part in parts
-        )  # creates lists, maps or texts that may be larger than the data
+        # Whether it creates lists, maps or texts that may be larger than the data.
+        self.makes: bool = makes or any(part.makes for part in parts)
         # The kind of its value depends on the values of variables, not only on their kinds.
         self.varies: bool = any(part.varies for part in parts) if varies is None else varies
         self.is_path = False  # a variable, or a member of one
-        self.branches: tuple[Node, ...] = ()  # of a conditional: the nodes of which it gives one
+        self.branches: tuple[Node, ...] = ()  # the nodes of a conditional, which gives the value of one of them
         self.depth: int = 1 + max((part.depth for part in parts), default=0)
-        self.of: Node | None = None  # for `of.field`: the node of the map
+        self.of: Node | None = None  # the node of the map, if this is the member `of.field`
         self.field = ""
         if self.depth > MOST_DEPTH:
             raise EvaluationError(f"it is nested more than {MOST_DEPTH} levels deep")

@@ -23,7 +23,7 @@ class ScalingSignals(Struct, frozen=True, kw_only=True):
     service_rate: float = 0.0  # executions that end per second
     duration: float | None = None  # usual duration of an execution, if known
     workers: int = 0  # workers that serve the queue and are not draining
-    slots: int = 0  # of these workers
+    slots: int = 0  # the slots of these workers
     busy: int = 0  # slots in use
 
     @property

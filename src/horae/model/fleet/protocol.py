@@ -27,7 +27,7 @@ MAX_STEP_NAME = 512  # characters
 MAX_ERROR_NAME, MAX_MESSAGE, MAX_TRACEBACK = 512, 16 * 1024, 64 * 1024  # characters of an error
 MOST_ERROR_NAMES = 100
 MAX_SIGNAL_NAME = 200
-MOST_STEPS = 1024  # in one call
+MOST_STEPS = 1024  # steps in one call
 MOST_QUEUES = 1000  # queues that a worker serves
 MOST_FUNCTIONS = 5000  # functions that a worker announces
 MOST_LABELS = 64  # labels of a worker, and resources of a worker
@@ -36,11 +36,11 @@ LOG_LIMIT = 16 * 1024 * 1024  # bytes of an attempt's log, unless the server set
 ABSENT = Raw()  # no value; it is falsy, and left out of messages
 
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # stored in 32 bits
-Amount = Annotated[int, Meta(ge=0, le=2**53)]  # of a resource
+Amount = Annotated[int, Meta(ge=0, le=2**53)]  # an amount of a resource
 At = Annotated[Instant, Meta(ge=EARLIEST, lt=END_OF_RANGE)]  # a time from a worker: the years 1970 to 2200
 Length = Annotated[Micros, Meta(ge=0, le=LONGEST)]  # a span from a worker: up to a hundred years
 
-Name = Annotated[str, Meta(min_length=1, max_length=128)]  # of a queue, a label or a resource
+Name = Annotated[str, Meta(min_length=1, max_length=128)]  # the name of a queue, a label or a resource
 
 OutcomeKind = Literal["success", "failed", "cancelled", "released", "suspended"]
 RequestKind = Literal["cancel", "timeout", "preempt", "startTimeout", "heartbeatTimeout", "totalTimeout"]
@@ -108,7 +108,7 @@ class Failure(Wire, frozen=True, kw_only=True):
     retry_after: Length | None = None  # set by the job, instead of the policy's delay
     kind: FailureKind = "error"  # class of the failure, each with its own retry budget: model/definitions/retry.py
     names: tuple[str, ...] = ()  # qualified names of the error's class and its parents
-    status: Count | None = None  # of an HTTP answer
+    status: Count | None = None  # the status of an HTTP answer
 
 
 class ReportedFailure(Failure, frozen=True, kw_only=True):
@@ -279,7 +279,7 @@ class StepRemembered(Wire, frozen=True, kw_only=True):
     """The answer for one step: it was stored as sent, or is `known`, and the `result` of an earlier call is valid."""
 
     known: bool = False
-    result: Raw = ABSENT  # of a known step
+    result: Raw = ABSENT  # the result of a known step
     refused: bool = False  # this session does not hold the item at that attempt
 
 

@@ -43,7 +43,7 @@ class SessionSuspects(Struct, frozen=True, kw_only=True):
 class Loss(Struct, frozen=True, kw_only=True):
     """The circumstances of a lost worker."""
 
-    slots: int = 1  # of the lost worker
+    slots: int = 1  # the slots of the lost worker
     alone: bool = True  # the worker held only this execution
     tries: int | None = None  # the job's own number of further tries after losses
 

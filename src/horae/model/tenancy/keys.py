@@ -10,7 +10,7 @@ class KeyRights(Struct, frozen=True, kw_only=True):
 
     namespace: int
     role: str
-    permissions: tuple[str, ...] = ()  # in addition to those of the role
+    permissions: tuple[str, ...] = ()  # permissions in addition to those of the role
     queues: tuple[str, ...] = ()  # the queues to which it is restricted; empty: all
     jobs: tuple[str, ...] = ()  # patterns of the jobs to which it is restricted; empty: all
     made_by: str | None = None  # id of the key that created it

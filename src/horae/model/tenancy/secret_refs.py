@@ -14,7 +14,7 @@ from horae.model.expressions.template import Compiled, Template, compile_tree, p
 
 SCHEME = "secret://"
 WORKERS = ("env", "file")  # kinds of references that a worker resolves itself, from its environment or its files
-MOST_SECRETS = 64  # in one definition
+MOST_SECRETS = 64  # secrets in one definition
 MOST_VALUE = 32 * 1024  # characters
 TAKES_SECRETS = "secrets:"  # capability of workers that accept secrets and redact them in reports
 SEALED = "sealed:"  # need of jobs with sealed params; every worker has the capability, because servers open the params

@@ -55,8 +55,8 @@ class Join(Struct, frozen=True, kw_only=True):
         return None if self.start == NO_INTERVAL or self.end is None else (self.start, self.end)
 
 
-Needed = Mapping[UUID, Condition]  # by upstream: the condition that the end of its execution must meet
-Parts = Mapping[UUID, JoinPart]  # by upstream
+Needed = Mapping[UUID, Condition]  # upstream -> the condition that the end of its execution must meet
+Parts = Mapping[UUID, JoinPart]  # upstream -> its part of the join
 
 
 def meets(condition: Condition, state: str) -> bool:

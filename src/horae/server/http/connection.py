@@ -276,7 +276,7 @@ class HttpConnection(asyncio.Protocol):
     async def _answer(self, request: HttpRequest) -> None:
         try:
             request.id = request.id or self._host.new_id()
-            REQUEST_ID.set(request.id.decode("latin-1"))  # for this task alone
+            REQUEST_ID.set(request.id.decode("latin-1"))  # sets the id for this task alone
             scope = request.scope()
             scope["client"], scope["scheme"], scope["certified"] = self.peer, self._scheme, self._certified
 

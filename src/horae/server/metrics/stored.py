@@ -21,7 +21,7 @@ class StoreSample(Struct):
     """Figures from the store for all namespaces: the kernel's survey, and the gauges of features."""
 
     survey: Survey = field(default_factory=Survey)
-    figures: dict[str, Mapping[Labels, float]] = field(default_factory=dict)  # by the gauge's name
+    figures: dict[str, Mapping[Labels, float]] = field(default_factory=dict)  # name of a gauge -> its values
 
 
 class StoreSampler:

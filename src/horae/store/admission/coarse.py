@@ -84,10 +84,10 @@ class _Bound(Struct):
     """A limit, and the number of executions that one transaction may still start under it."""
 
     limit: Limit
-    room: int  # by the maximum of running executions
-    pace: Instant  # of the limit's rate: when the next start would be exactly on schedule
+    room: int  # how many executions may start below the maximum of running ones
+    pace: Instant  # the pace of the limit's rate: when the next start would be exactly on schedule
     taken: int = 0  # executions that this transaction has taken
-    first: int | None = None  # for a sequence: the only lane from which to take
+    first: int | None = None  # the only lane from which to take, if the queue is a sequence
 
 
 class Rooms:

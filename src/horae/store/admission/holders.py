@@ -31,7 +31,7 @@ HELD: shelves.Columns = (("key", "text"), ("parcel", "uuid"))
 HOLDERS: shelves.Columns = (*HELD, ("lo", "int"))
 TICKETS: shelves.Columns = (*HELD, ("ticket", "bigint"))
 ALL_KEYS_LOCK = "limits"  # name of the lock that stands for all keys, for a transaction with too many keys to lock each
-MAX_LOCKS = 400  # of a transaction; PostgreSQL has room for some thousands in all transactions together
+MAX_LOCKS = 400  # locks of a transaction; PostgreSQL has room for some thousands in all transactions together
 MAX_ADMITTED = 200  # slices that one statement admits from a gate
 KEYS_OF = Statement("keys_of_parcels", "SELECT p.id, p.keys FROM given JOIN parcels p ON p.id = given.parcel")
 LIMITS_OF = Statement(

@@ -44,7 +44,7 @@ class QueueUse(Struct, frozen=True):
     """The load of queues, and the workers' capacity for them."""
 
     running: dict[int, int]  # running executions by lane
-    slots: dict[int, int]  # by queue: the slots of the live sessions that serve it
+    slots: dict[int, int]  # queue -> the slots of the live sessions that serve it
 
 
 def exchange_charges(

@@ -69,7 +69,7 @@ class QueueWait(Struct, frozen=True):
 class StepChange(Struct, frozen=True):
     """A step of a workflow that changed its state."""
 
-    execution: UUID  # of the workflow
+    execution: UUID  # the execution of the workflow
     job: UUID
     namespace: int
     step: str

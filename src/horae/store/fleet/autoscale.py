@@ -34,7 +34,7 @@ class QueueActivity(Struct, frozen=True, kw_only=True):
     oldest: Instant | None  # when the oldest of them was queued
     running: int
     run_so_far: int  # microseconds that running executions have run, in total
-    ended: dict[int, tuple[int, int]]  # by minute: executions, and microseconds in total
+    ended: dict[int, tuple[int, int]]  # minute -> ended executions, and their microseconds in total
 
 
 def queue_activity(queue: int, lanes: list[int], now: Instant) -> Script[QueueActivity]:

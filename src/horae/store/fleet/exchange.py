@@ -58,7 +58,7 @@ class IncomingExchange(Struct, frozen=True, kw_only=True):
     session: UUID
     exchange: Exchange
     lanes: frozenset[int]
-    preferences: QueuePreferences | None = None  # of its worker, between its queues
+    preferences: QueuePreferences | None = None  # its worker's preferences between its queues
     patient: bool  # whether it may wait for work; otherwise it is answered at once, even without work
     packed_logs: Sequence[bytes] = ()  # its log lines in their stored form, if already packed
     log_limit: int = log_lines.MAX_LOG_BYTES  # size limit of the log of an execution, in bytes
@@ -76,7 +76,7 @@ class Reply(Struct, frozen=True, kw_only=True):
     granted: list[RunningSlice] = []  # empty also if the number was taken before
     known: bool = False  # the number was taken before: the slices with this number have to be read
     ignored: list[Range] = []  # reported ranges that the session did not hold
-    seen: int = 0  # for a gap: the last number that was taken
+    seen: int = 0  # the last number that was taken, if numbers were left out
     draining: bool = False
 
 

@@ -19,7 +19,7 @@ LATELY = Statement(
 )
 MOST_ROWS = 50_000
 MINUTE = 60_000_000
-LOOK_BACK = 24 * 60  # minutes
+LOOK_BACK = 24 * 60  # minutes to look back
 
 
 def expected_of(jobs: Collection[UUID], now: Instant) -> Script[dict[UUID, Micros]]:

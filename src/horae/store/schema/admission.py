@@ -88,9 +88,9 @@ holds = table(
     key("id", ID),
     col("namespace", INT),
     opt("queue", INT),  # NULL for every queue of the namespace
-    opt("calendar", TEXT),  # for a maintenance window; NULL for a hold that a user opened
+    opt("calendar", TEXT),  # the calendar of a maintenance window; NULL for a hold that a user opened
     col("from_at", BIG),  # 0: it holds at once, even if the servers' clocks differ
-    opt("until_at", BIG),  # for a window: the end of its current or next period; NULL if there is none
+    opt("until_at", BIG),  # the end of a window's current or next period; NULL if there is none
     col("drain", BOOL),
     col("reason", TEXT),
     col("created_at", BIG),

@@ -83,7 +83,7 @@ WAKE = Statement(
 )
 DROP_USES = Statement("drop_calendar_uses", "DELETE FROM calendar_triggers WHERE trigger_id = $1")
 NAMES: Columns = (("namespace", "int"), ("name", "text"))
-MAX_LEVELS = 10  # of references between calendars; more than the checks of calendars allow
+MAX_LEVELS = 10  # levels of references between calendars; more than the checks of calendars allow
 
 
 class StoredCalendar(Struct, frozen=True, kw_only=True):
@@ -95,7 +95,7 @@ class StoredCalendar(Struct, frozen=True, kw_only=True):
     description: str
     valid_from: Instant
     valid_to: Instant | None  # None for the current version
-    created_at: Instant  # of the first version
+    created_at: Instant  # when the first version was created
 
     @property
     def times(self) -> Times:

@@ -57,7 +57,7 @@ class FireResult(Struct, frozen=True):
     """The result of one call of `fire`."""
 
     timers: int  # the number of due timers that were locked
-    parcels: list[Parcel]  # of the new executions
+    parcels: list[Parcel]  # the parcels of the new executions
     lanes: dict[int, int]  # lanes with new executions, each with their least rank
     wake_at: Instant | None  # when the waiting executions or joins are due next
     troubles: list[Trouble] = []  # triggers that could not be decided

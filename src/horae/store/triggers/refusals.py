@@ -53,7 +53,7 @@ class Screening(Struct):
     """The result of `screen`: the executions that may not be created, and the rows of unique keys to write."""
 
     asked: list[NewExecution] = []  # all executions, those with a unique key completed by it
-    refused: dict[int, Refusal] = {}  # by index in `asked`
+    refused: dict[int, Refusal] = {}  # index in `asked` -> its refusal
     deduplication: deduplicate.DeduplicationResult = field(default_factory=deduplicate.DeduplicationResult)
     delayed: list[Trouble] = []  # timers that are to be decided later, when the quota has room
 

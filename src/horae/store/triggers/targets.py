@@ -31,7 +31,7 @@ COLUMNS = (
     "j.id, j.namespace, (SELECT n.name FROM namespaces n WHERE n.id = j.namespace), j.name, j.state, j.version, v.spec,"
     " v.queue, v.lane, j.rollout"
 )
-COUNT = 10  # columns
+COUNT = 10  # the number of these columns
 JOINED = "JOIN job_versions v ON v.job = j.id AND v.version = j.version"
 OF_JOBS = Statement("targets_of_jobs", f"SELECT {COLUMNS} FROM jobs j {JOINED} WHERE j.id = ANY($1)")
 

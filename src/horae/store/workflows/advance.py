@@ -43,7 +43,7 @@ PARENTS = Statement(
     " AND w.lo = given.item WHERE w.reason = 'children'",
 )
 
-EndedSteps = dict[UUID, list[StepEnd]]  # by workflow
+EndedSteps = dict[UUID, list[StepEnd]]  # workflow -> its ended steps
 
 
 class WorkflowBatch:

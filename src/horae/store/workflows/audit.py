@@ -18,7 +18,7 @@ from horae.store.workflows import rows as flow_rows
 from horae.store.workflows.rows import OPENING, StoredWorkflow
 from horae.store.workflows.workflow_run import plans_of
 
-PAGE = 200  # workflows
+PAGE = 200  # workflows in a page
 FIRST = UUID(int=0)
 UNDER_WAY = Statement(
     "flows_under_way",

@@ -48,7 +48,7 @@ ROOTS = Statement(
 )
 CURRENT = Statement("versions_of_jobs", "SELECT j.id, j.version, j.rollout FROM jobs j WHERE j.id = ANY($1)")
 Version = tuple[UUID, int]
-Choices = Mapping[UUID, VersionChoice[Pin]]  # by job, for jobs with a rollout under way
+Choices = Mapping[UUID, VersionChoice[Pin]]  # job -> the version to choose, for jobs with an active rollout
 
 
 class BegunWorkflow(Struct, frozen=True):
@@ -68,7 +68,8 @@ class OpenedWorkflows(Struct):
     """Workflows that left the queue by one claim."""
 
     claimed: ClaimResult
-    started: Consequences = field(default_factory=Consequences)  # of the workflows that began in the same transaction
+    # The consequences of the workflows that began in the same transaction.
+    started: Consequences = field(default_factory=Consequences)
     executions: list[UUID] = []  # all these workflows, also those that begin later
     begun: list[BegunWorkflow] = []  # the same workflows, if tracing is on
 

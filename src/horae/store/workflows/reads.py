@@ -34,8 +34,8 @@ class WorkflowDetails(Struct, frozen=True):
     held: StoredWorkflow
     plan: Plan
     steps: list[Pinned]
-    names: dict[UUID, str]  # of the workflow's job and of the jobs that the steps run
-    waits: dict[str, Wait]  # by step, for steps that wait for an event, a signal, an approval or a callback
+    names: dict[UUID, str]  # the names of the workflow's job and of the jobs that the steps run
+    waits: dict[str, Wait]  # step -> its wait for an event, a signal, an approval or a callback
     starts: dict[str, Instant | None] = {}  # first start by step, see `starts_of`
 
 

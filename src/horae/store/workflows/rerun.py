@@ -105,7 +105,7 @@ def _takeover_of_items(
     item that succeeded have changed.
     """
     places: set[int] = set()
-    failed: dict[int, UUID] = {}  # by item, its newest execution: a rerun's parcels include parcels that it took over
+    failed: dict[int, UUID] = {}  # item -> its newest execution: a rerun's parcels include parcels that it took over
     rows = yield ForEach(ENDED, flow_results.CHILD, [(execution,) for execution, _ in children])
     for parcel, extras, ends, items, lo, hi, state in rows:
         given = Packed(ends, items)

@@ -42,7 +42,7 @@ from horae.store.workflows.rows import ALL, ENDED, OPENING, StoredWorkflow
 
 T = TypeVar("T")
 MOST_PLANS = 1_000
-_PLANS: dict[str, Plan] = {}  # by digest, oldest first; valid for every store
+_PLANS: dict[str, Plan] = {}  # digest -> plan, oldest first; valid for every store
 
 
 def digest_of(workflow: Workflow) -> str:
@@ -118,14 +118,14 @@ class WorkflowRun:
         self.stops: set[str] = set(held.stops)
         self.starts: list[Start] = []
         self.awaits: list[StepWait] = []
-        self.new_states: dict[str, str] = {}  # by step, for steps whose state changed; they become events
+        self.new_states: dict[str, str] = {}  # step -> its new state, if the state changed; the changes become events
         self.end: FlowEnd | None = None
         self.is_over = held.state == ENDED
         self.is_opening = held.state == OPENING  # it has left the queue, but has no steps yet
         self._is_new = is_new
         self._known: set[str] = set()  # steps whose results were read, or set in this transaction
         self._changed: set[str] = set()  # steps with changes that are not written yet
-        self._fresh: set[str] = set()  # of these, the steps that have no row yet
+        self._fresh: set[str] = set()  # those changed steps that have no row yet
         self._pinned = is_new  # whether the job versions of all steps are known
 
     def learn(self, rows: Iterable[tuple[StepRow, Pin | None]], *, results: bool = False) -> None:

@@ -48,7 +48,7 @@ class AttemptFacts(Struct, frozen=True, kw_only=True):
     job: str
     attempt: int
     token: int  # the fencing token
-    failures: int  # of earlier attempts
+    failures: int  # the failures of earlier attempts
     scheduled_at: Instant  # when the execution was due
     deadline: Instant | None = None
     priority: int = 4

@@ -11,7 +11,7 @@ from horae.errors import Busy, Conflict, HoraeError, NotFound
 from horae.model.fleet.protocol import MOST_STEPS, Remember, Remembered, Step
 
 IN_FLIGHT = 2  # calls at once
-MOST_BYTES = 1024 * 1024  # of results in one call; a single larger result is sent alone
+MOST_BYTES = 1024 * 1024  # bytes of results in one call; a single larger result is sent alone
 
 Send = Callable[[UUID, Remember], Awaitable[Remembered]]
 Waiting = tuple[UUID, Step, "asyncio.Future[Raw]"]

@@ -41,7 +41,7 @@ class OrderFrame(Struct, frozen=True, tag="Order"):
     module: str
     function: str
     facts: AttemptFacts
-    secrets: dict[str, str] = {}  # that the function may read
+    secrets: dict[str, str] = {}  # the secrets that the function may read
 
 
 class StopFrame(Struct, frozen=True, tag="Stop"):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 LINUX = sys.platform == "linux"
 PAGE = os.sysconf("SC_PAGE_SIZE")
-TICKS = os.sysconf("SC_CLK_TCK")  # per second
+TICKS = os.sysconf("SC_CLK_TCK")  # clock ticks per second
 
 
 class Process:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from horae.model.executions.job_exceptions import Suspended, combine_waits
 from horae.worker.code.execution_requests import ExecutionPort, ExecutionRequest
 
-MOST_THREADS = 32  # for concurrent steps of a sync function
+MOST_THREADS = 32  # threads for concurrent steps of a sync function
 
 T = TypeVar("T")
 

@@ -85,7 +85,7 @@ class ChunkRun:
         self.plan = plan
         self.interrupts: dict[StartedItem, str] = {}  # the kinds of interruption, by item
         self.is_over = False
-        self.watch: ScheduledCall | None = None  # of the present item's time limit
+        self.watch: ScheduledCall | None = None  # watches the time limit of the present item
         self.grip: Any = None  # the task that works through the chunk
         self.held: tuple[StartedItem, Any] | None = None  # the present item and its process or command
         self.last_beat: tuple[StartedItem, float] | None = None  # an item and its last sign of life

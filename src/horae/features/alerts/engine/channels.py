@@ -28,7 +28,7 @@ from horae.store.contract import Store
 from horae.store.script import Script
 
 MOST_NAMED = 20  # names of rules or channels in an error message
-MOST_CHANNELS = 200  # of a namespace
+MOST_CHANNELS = 200  # channels of a namespace
 
 
 class AlertChannels:

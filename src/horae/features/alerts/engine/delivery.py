@@ -53,7 +53,7 @@ class AlertDelivery:
     def __init__(self, env: Env, store: Store, channels: AlertChannels, outbound: Outbound) -> None:
         self._env, self._store, self._channels, self._outbound = env, store, channels, outbound
         self._running: dict[asyncio.Task[None], Notice] = {}
-        self._failures: Counter[Place] = Counter()  # in a row
+        self._failures: Counter[Place] = Counter()  # failures in a row
         self._paused_until: dict[Place, float] = {}  # the end of the pause of each failing channel (monotonic)
         self.deliveries: dict[NoticeState, int] = {"delivered": 0, "pending": 0, "failed": 0}  # tries, by outcome
         self.alarm = Alarm()

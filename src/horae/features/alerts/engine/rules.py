@@ -18,7 +18,7 @@ from horae.model.fields.values import NAME, a_name, an_object
 from horae.store.contract import Store
 from horae.store.script import Script
 
-MOST_RULES = 500  # of a namespace
+MOST_RULES = 500  # rules of a namespace
 
 
 class AlertRules:

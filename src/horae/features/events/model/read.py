@@ -8,7 +8,7 @@ from horae.model.triggers.events.values import EVENT_NAME, MOST_ID, NewEvent, en
 
 _EXAMPLE = 'Send {"name": "upload", "payload": {"key": "a.csv"}}; with an "id", a repeated event is recognized.'
 _FIELDS = ("name", "payload", "id")
-MOST_EVENTS = 1000  # in one request
+MOST_EVENTS = 1000  # events in one request
 
 
 def event_name(value: Any, field: str) -> str:

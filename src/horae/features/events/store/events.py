@@ -71,10 +71,10 @@ class PayloadConflict(Exception):
 class IntakeResult(Struct, frozen=True):
     """The results of an intake of events."""
 
-    events: list[StoredEvent]  # with their outcomes, in the order of the events
+    events: list[StoredEvent]  # the stored events with their outcomes, in the order of the request
     parcels: list[Parcel]  # new parcels
-    lanes: dict[int, int]  # for hints: the least new rank of each lane
-    wake_at: Instant | None  # for hints: the earliest instant at which an execution or a step is due
+    lanes: dict[int, int]  # lane -> its lowest new rank, for hints
+    wake_at: Instant | None  # the earliest instant at which an execution or a step is due, for hints
     blocked: bool = False  # whether an execution waits for its turn
 
 

@@ -46,7 +46,7 @@ MOST_SECRETS = 4  # secrets of a webhook that are valid at a time
 class HookSecret(Struct, frozen=True, array_like=True):
     """A secret with which a sender signs, and the end of its validity."""
 
-    text: str  # in its stored form: sealed, a reference to a secret, or plain if there is no master key
+    text: str  # the secret as stored: sealed, a reference to a secret, or plain if there is no master key
     until: Instant | None = None
 
 

@@ -62,7 +62,7 @@ class EventListener(Struct, kw_only=True):
     fired: int
     calendar: Calendar | None = None
     turn: Turn = Turn()
-    fires: int = 0  # in this batch
+    fires: int = 0  # the number of its fires in this batch
     last: UUID | None = None  # the last execution
 
     @property

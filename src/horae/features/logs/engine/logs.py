@@ -20,7 +20,7 @@ from horae.store.contract import Store
 from horae.store.executions import log_lines
 from horae.store.executions.reads.execution_reads import FoundExecution
 
-MOST_LINES = 10_000  # in one page
+MOST_LINES = 10_000  # lines in one page
 TOGETHER, BYTES_TOGETHER = 5_000, 1024 * 1024  # lines and bytes that are sent together when a log is read as one text
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
 

@@ -19,18 +19,18 @@ from horae.store.contract import Store
 
 MOST_SEARCHED = 100_000  # lines that are searched for one window, however few match
 MOST_BYTES_SEARCHED = 16 * 1024 * 1024
-MOST_BYTES = 8 * 1024 * 1024  # of the lines of one window: 500 of the longest lines that Horae's own workers send
+MOST_BYTES = 8 * 1024 * 1024  # bytes of lines in one window: 500 of the longest lines that Horae's own workers send
 READ_TOGETHER = 4 * 1024 * 1024  # bytes of packed pieces that are read at once
 LONG = 128 * 1024  # bytes of a packed piece that is unpacked in a thread, to keep the event loop free
 START: Place = (0, 0)
 Line = tuple[int, int, int, Instant, str, str]  # number, attempt, seq, at, stream, text
-LineFilter = Callable[[str, str], bool]  # of stream and text
+LineFilter = Callable[[str, str], bool]  # decides by the stream and the text of a line
 
 
 class LineRange(Struct, frozen=True, kw_only=True):
     """The wanted lines of an execution: their attempt, a filter, and bounds on their number and total size."""
 
-    id: UUID  # of the execution
+    id: UUID  # the id of the execution
     attempt: int | None = None  # None: all attempts
     filter: LineFilter | None = None
     limit: int

@@ -40,7 +40,7 @@ from horae.store.executions.reads.live_reads import LiveCounts, LongestExecution
 
 FURTHEST = 31 * DAY * SECOND  # how far back a window may begin
 MOST_QUEUES = 50
-HALF_HOURS = 24  # of the timeline's past
+HALF_HOURS = 24  # half hours in the past part of the timeline
 
 
 class Overview:

@@ -64,7 +64,7 @@ class RecentExecution(Struct, frozen=True):
 
     id: UUID
     state: str
-    took: Micros | None  # from its start to its end; None if it was never started
+    took: Micros | None  # the time from its start to its end; None if it was never started
     at: Instant  # its end
 
 

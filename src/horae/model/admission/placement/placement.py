@@ -20,8 +20,8 @@ from horae.model.base.duration import DAY
 from horae.model.fields.kinds import Custom, Duration, Integer, Key, ListOf
 from horae.model.fields.table import Field, Object
 
-MOST_WEIGHT = 1000  # of a preference
-AFFINE_WEIGHT = MOST_WEIGHT + 1  # of the preference for the last worker of a key; no job can write this weight
+MOST_WEIGHT = 1000  # the highest weight of a preference
+AFFINE_WEIGHT = MOST_WEIGHT + 1  # the preference for the last worker of a key; no job can write this weight
 COUNTS_COSTS = "protocol:2"  # the capability of a worker whose protocol version supports costs
 _COST, _PREFER, _AFFINITY = "cost:", "prefer:", "affinity:"
 _SPREAD = "spread:"
@@ -93,7 +93,7 @@ class Requirements(Struct, frozen=True, kw_only=True):
 
     must: frozenset[str]  # required capabilities, with the labels of `prefers`, as long as an execution is in this lane
     cost: Cost = PLAIN
-    prefers: tuple[Preference, ...] = ()  # in the order in which they expire
+    prefers: tuple[Preference, ...] = ()  # preferences in the order in which they expire
     affinity: Micros | None = None  # patience of an affinity; its worker must be found before any worker takes these
     spread: bool = False
 

@@ -26,7 +26,7 @@ class Waiter(Struct, frozen=True, kw_only=True):
     lane: int
     rank: int
     priority: int
-    cost: Cost = ONE_SLOT  # of each
+    cost: Cost = ONE_SLOT  # the cost of each execution
 
 
 class WorkerCapacity(Struct, frozen=True, kw_only=True):

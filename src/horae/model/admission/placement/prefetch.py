@@ -8,7 +8,7 @@ prefetched, and when it arrives, prefetched executions are returned to the queue
 from horae.env import SECOND
 from horae.model.admission.placement.preempt import is_in_front
 
-MARGIN = 1 * SECOND  # in rank; returns are not worthwhile for a smaller difference (a level of priority is 60 seconds)
+MARGIN = 1 * SECOND  # a smaller difference in rank is not worth a return (a level of priority is 60 seconds)
 
 
 def goes_before(waiting: int, held: int) -> bool:

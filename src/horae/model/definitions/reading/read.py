@@ -23,7 +23,7 @@ from horae.model.workflows.decisions.values import Workflow
 from horae.model.workflows.reading.workflow import check_owned, with_timeout
 
 TASKS = tuple(PARSERS)
-MOST_BYTES = 256 * 1024  # of a whole definition, which is sent to workers together with grants
+MOST_BYTES = 256 * 1024  # bytes of a whole definition, which is sent to workers together with grants
 _ONE_TASK = (
     'Say what runs: {"command": "python report.py"}, {"python": "digest"}, {"http": {"url": "https://..."}} or'
     ' {"workflow": {"steps": [...]}}.'

@@ -15,7 +15,7 @@ RESULT = ":result"  # the artifact of a result that is too large for the store; 
 REFERENCE = b'{"$artifact":'  # prefix of the JSON that refers to such a result
 MAX_RESULT_FILE = 64 * 1024 * 1024  # bytes of a result that is stored as an artifact
 MOST_NAME = 255  # bytes
-MOST_ARTIFACTS = 1000  # of one execution
+MOST_ARTIFACTS = 1000  # artifacts of one execution
 DEFAULT_TYPE = "application/octet-stream"
 _REMEDY = 'Name it as a file below a folder, such as "report.html" or "plots/daily.png".'
 _TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}(?:; ?[A-Za-z0-9-]+=[\"A-Za-z0-9._ -]+)*")

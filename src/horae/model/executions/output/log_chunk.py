@@ -12,7 +12,7 @@ import msgspec
 from horae.env import Instant
 
 Line = tuple[Instant, str, str]  # at, stream, text
-LEVEL = 3  # of compression: 6 takes twice the time and saves an eighth
+LEVEL = 3  # the level of compression: 6 takes twice the time and saves an eighth
 LEAST = 256  # bytes from which compression pays off
 _ZLIB = 0x78  # first byte of compressed data, never of JSON
 LINE = 24  # bytes that each line, in addition to its text, counts against the log limit

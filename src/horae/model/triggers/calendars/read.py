@@ -27,10 +27,10 @@ from horae.model.triggers.calendars.values import (
     count_of,
 )
 
-MOST_DEPTH = 8  # for nested sets and for chains of references between calendars
+MOST_DEPTH = 8  # levels of nested sets, and of references between calendars
 MOST_MEMBERS = 64
-MOST_SETS = 100  # in one definition
-MOST_BYTES = 64 * 1024  # of a whole definition
+MOST_SETS = 100  # sets in one definition
+MOST_BYTES = 64 * 1024  # bytes of a whole definition
 
 
 class CalendarKind(Struct, frozen=True):

@@ -60,7 +60,7 @@ class CronExpression:
     dom: Days
     dow: Days  # 0 is Sunday in both dialects
     both: bool  # true if a day must match both day fields, false if one of them is enough
-    years: tuple[int, ...] | None = None  # in order; None for every year
+    years: tuple[int, ...] | None = None  # the years in order; None for every year
     dialect: str = "unix"
 
     def days_in(self, month: "Month") -> int:

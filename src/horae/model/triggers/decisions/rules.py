@@ -161,7 +161,7 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
             metavar="skip|allow|queueOne|queueAll[=N]|cancelOther",
         ),
     ] = "skip"
-    most_queued: int = MOST_QUEUED  # for `queueAll`
+    most_queued: int = MOST_QUEUED  # how many executions `queueAll` lets wait
     grace: Annotated[
         Micros,
         TriggerField(

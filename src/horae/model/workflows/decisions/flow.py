@@ -61,7 +61,7 @@ class Flow(Struct, frozen=True, kw_only=True):
     cause: str = ""  # the step whose failure led to the verdict
     error: Failure | None = None  # the failure of that step, or of the workflow itself
     reason: str = ""  # the reason of the end in one word: timeout, cancelled, ...
-    pins: Mapping[str, Pin] = {}  # by step name, or by `undo_name`
+    pins: Mapping[str, Pin] = {}  # step name, or `undo_name` -> the job version
 
     @property
     def state(self) -> FlowState:

@@ -92,7 +92,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     nodes: Mapping[str, PlanNode]
     order: Mapping[Phase, tuple[str, ...]]  # the steps of each phase, upstreams first
     leaves: tuple[str, ...]  # steps of the main phase without followers
-    undoings: Mapping[str, UndoStep]  # by the step that is undone
+    undoings: Mapping[str, UndoStep]  # the step that is undone -> its undo step
     output: Any = None  # the compiled output of the workflow
     output_steps: frozenset[str] = frozenset()  # the steps that the output refers to
     callbacks: tuple[str, ...] = ()  # steps that wait for a call of their URL

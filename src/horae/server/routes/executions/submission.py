@@ -19,7 +19,7 @@ from horae.server.problems import problem_document
 from horae.server.reading.bodies import RequestBody, decode
 from horae.server.reply import encode
 
-MOST_ITEMS = 10_000  # in one bulk submission
+MOST_ITEMS = 10_000  # items in one bulk submission
 TERMS = tuple(row for row in SUBMISSION.rows if row.attribute != "job")  # the options of an execution
 Job = Annotated[str, Meta(min_length=1, max_length=128, description=SUBMISSION["job"].field.help)]
 

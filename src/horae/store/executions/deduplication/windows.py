@@ -62,7 +62,7 @@ class OpenWindow(Struct, kw_only=True):
     opened_at: Instant
     count: int  # submissions in it
     size: int  # bytes of its params
-    width: int  # as in a slice: bytes of its params and extras
+    width: int  # the bytes of its params and extras, as in a slice
     flags: int = 0
     wake_at: Instant = 0
     is_new: bool = False

@@ -140,9 +140,9 @@ def _waits(
 class PlacedRequests(Struct, frozen=True):
     """The parcels of new executions, and the answers to their requests."""
 
-    receipts: list[list[Receipt]]  # of each submission, in order
+    receipts: list[list[Receipt]]  # the receipts of each submission, in order
     parcels: list[tuple[Parcel, int]]  # each with the lead of its rank
-    answers: dict[int, list[Receipt]]  # of all submissions of a request, by its index
+    answers: dict[int, list[Receipt]]  # index of a request -> the receipts of all its submissions
 
 
 def draft_placement(

@@ -44,7 +44,7 @@ Kind = Literal[
 ]
 Shelf = Literal["waiting", "queued", "running", "history", "attempts", "parcels", "joins"]
 
-PAGE = 500  # parcels
+PAGE = 500  # parcels in a page
 MOST = 100  # findings that are listed; further findings are only counted
 PATIENCE: Micros = 60_000_000  # the delay after which a due slice or a silent session is a finding
 FIRST, LAST = UUID(int=0), UUID(int=(1 << 128) - 1)
@@ -85,7 +85,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     hi: int
     detail: str
     session: UUID | None = None
-    job: UUID | None = None  # in findings about joins: the dependent job
+    job: UUID | None = None  # the dependent job, in findings about joins
 
 
 class ShelfSize(Struct):

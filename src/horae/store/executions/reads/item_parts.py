@@ -60,7 +60,7 @@ class SliceSizes(Struct, frozen=True):
 class Sizes(Struct, frozen=True):
     """Where the params and results of items are stored, and their lengths. Those longer than `most` are not read."""
 
-    items: dict[UUID, tuple[bytes, int]]  # by parcel: the ends of its items, and the length of all params
+    items: dict[UUID, tuple[bytes, int]]  # parcel -> the ends of its items, and the length of all params
     ended: dict[SliceKey, SliceSizes]
     most: int | None  # bytes; None: everything is read
 

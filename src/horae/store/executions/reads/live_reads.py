@@ -38,7 +38,7 @@ class LiveCounts(Struct):
     queues: dict[int, QueueLoad] = {}
     waiting: int = 0
     retrying: int = 0  # how many of the waiting ones wait for another attempt
-    suspended: int = 0  # on the shelf `waiting`, but shown as running
+    suspended: int = 0  # executions on the shelf `waiting` that are shown as running
 
     def queue(self, queue_id: int) -> QueueLoad:
         return self.queues.setdefault(queue_id, QueueLoad())

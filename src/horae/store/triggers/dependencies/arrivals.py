@@ -56,8 +56,8 @@ class EndedItems(Struct, frozen=True):
 class Arrivals(Struct):
     """The ended executions of one upstream."""
 
-    intervals: dict[Interval, Ends] = {}  # of executions with a data interval, by the interval
-    plain: Ends = {}  # of executions without a data interval
+    intervals: dict[Interval, Ends] = {}  # data interval -> the ends of executions with it
+    plain: Ends = {}  # the ends of executions without a data interval
 
 
 def arrive(ended: Sequence[EndedItems], new_id: NewId, now: Instant, consequences: Consequences) -> Script[None]:

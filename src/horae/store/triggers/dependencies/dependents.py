@@ -55,7 +55,7 @@ class Need(Struct, kw_only=True):
 
     condition: Condition
     unused: int = 0  # executions without a data interval that met the condition and have started nothing yet
-    execution: UUID = NOBODY  # of the executions that met the condition before this transaction, the newest
+    execution: UUID = NOBODY  # the newest execution that met the condition before this transaction
     fresh: list[UUID] = []  # the executions that met the condition in this transaction, oldest first
     changed: bool = False  # whether the row must be written
 
@@ -91,7 +91,7 @@ class Dependent(Struct, kw_only=True):
     """A job with dependencies, read under its lock."""
 
     job: UUID
-    needs: dict[UUID, Need]  # by upstream
+    needs: dict[UUID, Need]  # upstream -> its need
     scheduled: bool  # whether the job also has a trigger that fires by the clock
 
     @property

@@ -71,7 +71,7 @@ class Consequences(Struct):
     """
 
     lanes: dict[int, int] = {}  # lanes that got executions -> the lowest rank of these executions
-    parcels: list[Parcel] = []  # of new executions
+    parcels: list[Parcel] = []  # the parcels of new executions
     released: list[QueuedSlice] = []  # executions that moved from `waiting` to `queued`
     wake_at: Instant | None = None  # the earliest due time of waiting executions
     check_at: Instant | None = None  # the earliest time to check joins and workflows

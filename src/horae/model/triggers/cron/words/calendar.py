@@ -16,7 +16,7 @@ MONTHS = (
 _EVERY_DAY = (1 << 32) - 2
 _EVERY_WEEKDAY = (1 << 7) - 1
 _NTH = ("", "first", "second", "third", "fourth", "fifth")
-_MOST_NAMES = 6  # in one list; longer lists make the sentence too complex
+_MOST_NAMES = 6  # names in one list; longer lists make the sentence too complex
 
 
 def days_in_words(x: CronExpression) -> str | None:
