@@ -6,10 +6,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from bench.runs.trial import TrialExecution, trial
+from bench.runs.trial import TrialExecution, jain, trial
 from horae.env import SECOND, Micros
 from horae.model.admission.policy import QUANTUM
-from horae.model.admission.virtual_times import jain
 
 MS = SECOND // 1000
 TENANTS = range(1, 11)  # each with its number as its weight

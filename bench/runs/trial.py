@@ -4,7 +4,7 @@ All decisions are made by the product: submissions, lanes, claims, reports. Ther
 hour of work are computed in seconds, and are reproducible.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from heapq import heappop, heappush
 from itertools import count
@@ -158,3 +158,9 @@ async def trial(slots: int, queues: Sequence[str] = ("default",), **presence: An
         yield Trial(node, clock, session, slots)
     finally:
         await node.stop()
+
+
+def jain(parts: Collection[float]) -> float:
+    """Return Jain's fairness index of weighted parts: 1 when all are equal, 1/n when one of n has everything."""
+    total = sum(parts)
+    return total * total / (len(parts) * sum(part * part for part in parts)) if total else 1.0

@@ -5,11 +5,16 @@ A part is between `<!-- begin NAME -->` and `<!-- end NAME -->`; the text around
 
 import asyncio
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, Literal, get_origin
 
 from prometheus_client import CollectorRegistry
 
+from horae.config.server_settings import DurationSetting, Secret
+from horae.config.settings import TABLE, Setting
+from horae.config.show import plain
 from horae.engine.server_node import ServerNode
 from horae.env import system_env
 from horae.feature import installed
@@ -19,7 +24,7 @@ from horae.server.access import ANY_CREDENTIAL, PUBLIC
 from horae.server.metrics.exposition import Metrics
 from horae.server.openapi import build
 from horae.server.route import Route
-from horae.server.routes.table import MODULES, ROUTES
+from horae.server.routes.table import ROUTES
 from horae.server.scopes import closed
 from tests.docs.field_tables import (
     defaults_of_jobs,
@@ -45,6 +50,7 @@ from tests.docs.field_tables import (
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+MODULES = tuple(dict.fromkeys(sys.modules[route.run.__module__] for route in ROUTES))
 SUCCESS = range(200, 300)
 COMMON = {400, 401, 403, 413, 422, 429, 500, 503}  # statuses of nearly every route, listed once above the tables
 
@@ -156,6 +162,40 @@ def features() -> str:
     return "\n".join(["| feature | what it does | switched off by | needs |", "|---|---|---|---|", *rows])
 
 
+def settings() -> str:
+    """Return every setting with its variable, type, default and meaning."""
+    lines = ["| setting | variable | type | default | meaning |", "|---|---|---|---|---|"]
+    for setting in TABLE.values():
+        default = f"`{_value(setting.default)}`" if _value(setting.default) else ""
+        cells = f"`{setting.name}`", f"`{setting.variable}`", _type(setting), default, setting.meaning
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _value(value: Any) -> str:
+    """Return a setting's value in the form of an environment variable, with secrets masked."""
+    shown = plain(value)
+    if isinstance(shown, dict):
+        return ",".join(f"{key}={item}" for key, item in shown.items())
+    return ",".join(shown) if isinstance(shown, list) else str(shown)
+
+
+def _type(setting: Setting) -> str:
+    """Return a setting's type in a word or two."""
+    if get_origin(getattr(setting.type, "__origin__", setting.type)) is Literal:
+        return "one of a few words"
+    kinds = {
+        DurationSetting: "duration",
+        Secret: "secret text",
+        bool: "yes or no",
+        int: "number",
+        tuple: "list",
+        dict: "pairs",
+    }
+    kinds[type(Path())] = "path"
+    return kinds.get(type(setting.default), "text")
+
+
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "fields of a job": ("rest.md", fields_of_jobs),
     "fields of a submission": ("rest.md", fields_of_submissions),
@@ -180,6 +220,7 @@ PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "access": ("access.md", access),
     "metrics": ("metrics.md", metrics),
     "features": ("configuration.md", features),
+    "settings": ("configuration.md", settings),
     "gates of executions": ("explain.md", lambda: gates("execution")),
     "gates of jobs": ("explain.md", lambda: gates("job")),
 }

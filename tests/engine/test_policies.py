@@ -5,14 +5,13 @@ from uuid import UUID
 
 import pytest
 
-from bench.runs.trial import trial
+from bench.runs.trial import jain, trial
 from horae.engine.base.hints import Hint
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict
 from horae.model.admission.claim_plan import plan_claims
 from horae.model.admission.policy import quantum
-from horae.model.admission.virtual_times import jain
 from horae.model.executions.slice import RunningSlice
 from horae.model.fleet.protocol import PROTOCOL, Exchange, Register
 from horae.model.fleet.submit import Submit

@@ -5,10 +5,11 @@ from heapq import heappop, heappush
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.runs.trial import jain
 from horae.model.admission.claim_plan import ASSUMED_AMOUNT, LaneState, QueuePreferences, is_plain, plan_claims
 from horae.model.admission.placement.preempt import to_front
 from horae.model.admission.policy import QUANTUM
-from horae.model.admission.virtual_times import VirtualTimes, jain
+from horae.model.admission.virtual_times import VirtualTimes
 
 
 class Tenant:

@@ -35,6 +35,7 @@ from horae.store.script import Fetch, Script
 from horae.store.triggers import fire, triggers
 from tests.races.duel import COMMIT, LEFT, RIGHT
 from tests.races.stage import Move, Scene, SetScene, Told
+from tests.store_contract.auditing import audit_executions
 from tests.store_contract.world import (
     NAMESPACE,
     TestJob,
@@ -704,7 +705,7 @@ async def _(world: World) -> Scene:
     await w.lose()
 
     def repair() -> Script[Any]:
-        report = yield from audit.audit_executions(c.now + 1, 0)
+        report = yield from audit_executions(c.now + 1, 0)
         return (yield from audit.repair(report.findings, c.now, Random(7), c.new_id))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:

@@ -16,10 +16,10 @@ from horae.model.fleet.submit import Submit
 from horae.server.app import Application
 from horae.store.contract import Store
 from horae.store.copying import backup
-from horae.store.executions.reads import audit
 from horae.store.open import open_store_driver
 from horae.store.postgres.driver import PostgresDriver
 from horae.store.sqlite.file import FileDriver
+from tests.store_contract.auditing import audit_executions
 from tests.waiting import eventually
 
 
@@ -52,7 +52,7 @@ async def accepted(file: Path, tmp_path: Path, env: Env) -> set[UUID]:
     driver = await open_store_driver(url, env)
     try:
         store = Store(driver, env)
-        report = await store.read(lambda: audit.audit_executions(env.now(), patience=None))
+        report = await store.read(lambda: audit_executions(env.now(), patience=None))
         assert report.findings == []
         node = ServerNode(env, store)
         page = await node.work.executions.list(1, limit=1000)

@@ -33,13 +33,13 @@ from horae.store.base import shelves
 from horae.store.contract import Store
 from horae.store.definitions import jobs
 from horae.store.driver import Driver, one
-from horae.store.executions.reads import audit
 from horae.store.fleet.exchange import Arising, IncomingExchange, Reply, WaitingExchange
 from horae.store.schema import all_tables as schema
 from horae.store.script import Fetch, Rows, Script, Statement
 from horae.store.triggers import audit_fires, triggers
 from horae.store.triggers.dependencies import audit_joins
 from horae.store.workflows import audit as workflow_audit
+from tests.store_contract.auditing import audit_executions
 from tests.suspects import may_meet
 
 KEPT = {"store", "namespaces", "queues"}
@@ -223,7 +223,7 @@ class World:
     async def check(self) -> None:
         """Check the invariants that hold after every operation."""
         now = self.now()
-        report = await self.store.read(lambda: audit.audit_executions(now, patience=None))
+        report = await self.store.read(lambda: audit_executions(now, patience=None))
         assert report.findings == [], ", ".join(f"{f.kind} on {f.shelf}: {f.detail}" for f in report.findings)
         joins = await self.store.read(lambda: audit_joins.audit_joins(now, patience=None))
         assert joins == [], ", ".join(f"{f.kind}: {f.detail}" for f in joins)

@@ -5,6 +5,7 @@ import pytest
 from horae.model.base.ids import parcel_id
 from horae.store.executions.promote import LONG_AGO
 from horae.store.executions.reads import audit
+from tests.store_contract.auditing import audit_executions
 from tests.store_contract.world import World, failed, rank, success
 
 HOUR = 3_600_000_000
@@ -12,7 +13,7 @@ HOUR = 3_600_000_000
 
 async def findings(world: World, patience=None):
     now = world.now()
-    report = await world.store.read(lambda: audit.audit_executions(now, patience))
+    report = await world.store.read(lambda: audit_executions(now, patience))
     assert sum(report.kinds.values()) >= len(report.findings)
     return [(f.kind, f.shelf, f.lo, f.hi) for f in report.findings]
 
@@ -21,7 +22,7 @@ async def repair(world: World, patience=None):
     now = world.now()
 
     def script():
-        report = yield from audit.audit_executions(now, patience)
+        report = yield from audit_executions(now, patience)
         return (yield from audit.repair(report.findings, now, world.rng, world.env.new_id))
 
     return await world.store.write(script)
@@ -39,7 +40,7 @@ async def some_of_everything(world: World):
 
 async def test_a_sound_store_has_no_findings_and_is_counted(world: World):
     await some_of_everything(world)
-    report = await world.store.read(lambda: audit.audit_executions(world.now()))
+    report = await world.store.read(lambda: audit_executions(world.now()))
 
     assert report.findings == []
     assert {shelf: (a.slices, a.items) for shelf, a in report.shelves.items()} == {
@@ -78,7 +79,7 @@ async def test_a_finding_about_one_item_names_one_item(world: World):
     await world.do("UPDATE queued SET lo = 4, hi = 10")
 
     now = world.now()
-    report = await world.store.read(lambda: audit.audit_executions(now))
+    report = await world.store.read(lambda: audit_executions(now))
     assert {f.detail for f in report.findings} >= {"item 2 is on history too", "items 4 to 5 are on running too"}
     await world.wipe()
 
@@ -128,7 +129,7 @@ async def test_pages_add_up(world: World):
     for n in range(7):
         await world.parcel(job, n + 1)
     await world.do("UPDATE queued SET lo = 1 WHERE hi = 4")
-    whole = await world.store.read(lambda: audit.audit_executions(world.now()))
+    whole = await world.store.read(lambda: audit_executions(world.now()))
 
     pages, after, report = 0, audit.FIRST, audit.AuditReport()
     while after is not None:
@@ -147,7 +148,7 @@ async def test_only_the_first_findings_are_named_but_all_are_counted(world: Worl
     for _ in range(5):
         await world.parcel(job)
     await world.do("DELETE FROM queued")
-    report = await world.store.read(lambda: audit.audit_executions(world.now()))
+    report = await world.store.read(lambda: audit_executions(world.now()))
 
     assert (len(report.findings), dict(report.kinds)) == (3, {"missing": 5})
     await world.wipe()
@@ -196,7 +197,7 @@ async def test_repair_twice_is_repair_once(world: World):
     _, parcel, _ = await some_of_everything(world)
     now = world.now()
     await world.do("DELETE FROM running")
-    report = await world.store.read(lambda: audit.audit_executions(now))
+    report = await world.store.read(lambda: audit_executions(now))
     first = await world.store.write(lambda: audit.repair(report.findings, now, world.rng, world.env.new_id))
     again = await world.store.write(lambda: audit.repair(report.findings, now, world.rng, world.env.new_id))
 

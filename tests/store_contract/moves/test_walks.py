@@ -19,8 +19,8 @@ from horae.model.definitions.retry import RetryPolicy
 from horae.model.fleet.protocol import Exchange
 from horae.store.driver import Driver
 from horae.store.executions.promote import LONG_AGO
-from horae.store.executions.reads import audit
 from horae.store.open import open_store_driver
+from tests.store_contract.auditing import audit_executions
 from tests.store_contract.world import Worker, World, began, cancelled, failed, rank, released, success, suspended
 
 SECOND = 1_000_000
@@ -225,6 +225,6 @@ async def test_the_walk_would_notice_a_lost_item(world: World):
     await world.do("UPDATE queued SET lo = lo + 1")
     await world.do("UPDATE waiting SET lo = lo + 1")
 
-    report = await world.store.read(lambda: audit.audit_executions(world.now(), None))
+    report = await world.store.read(lambda: audit_executions(world.now(), None))
     assert {f.kind for f in report.findings} == {"missing"}
     await world.wipe()

@@ -57,9 +57,5 @@ def open_bucket(url: str) -> Any:
     try:
         from obstore.store import from_url
     except ImportError:
-        raise package_missing() from None
+        raise BadInput("Object stores need a package that is not installed.", "pip install 'horae[s3]'") from None
     return from_url(url, client_options=_CLIENT, retry_config=_RETRY)
-
-
-def package_missing() -> BadInput:
-    return BadInput("Object stores need a package that is not installed.", "pip install 'horae[s3]'")

@@ -117,9 +117,3 @@ class VirtualTimes(Generic[K]):
         for _, _, share in idle[: -MOST_IDLE // 2]:
             del self._had[share]
             self._served.pop(share, None)
-
-
-def jain(parts: Collection[float]) -> float:
-    """Return Jain's fairness index of weighted parts: 1 when all are equal, 1/n when one of n has everything."""
-    total = sum(parts)
-    return total * total / (len(parts) * sum(part * part for part in parts)) if total else 1.0

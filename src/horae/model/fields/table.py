@@ -204,7 +204,7 @@ class Table(Rows):
     def __init__(self, struct: type[Struct], what: str, rows: Iterable[Row] | None = None) -> None:
         super().__init__(rows_of(struct) if rows is None else rows, what)
         self.struct = struct
-        self._needed = [row.name for row in self.rows if row.default is NODEFAULT and row.group is None]
+        self._needed = [row.name for row in self.rows if row.is_needed]
         self._usual = {
             row.attribute: row.field.default for row in self.rows if row.field.default is not None and row.group is None
         }

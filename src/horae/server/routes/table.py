@@ -66,10 +66,8 @@ def _composed() -> Iterator[tuple[ModuleType, str]]:
                 yield import_module(row.module), name
 
 
-_COMPOSED = tuple(_composed())
-MODULES = tuple(module for module, _ in _COMPOSED)
 _OWNED = tuple(
-    (route, feature) for module, feature in _COMPOSED for route in vars(module).values() if isinstance(route, Route)
+    (route, feature) for module, feature in _composed() for route in vars(module).values() if isinstance(route, Route)
 )
 ROUTES: tuple[Route, ...] = tuple(route for route, _ in _OWNED)
 

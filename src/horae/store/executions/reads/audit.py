@@ -144,16 +144,6 @@ class ShelfRow(Struct, frozen=True):
         )
 
 
-def audit_executions(now: Instant, patience: Micros | None = PATIENCE) -> Script[AuditReport]:
-    """Audit all parcels in one transaction; with `patience` None, delays are not findings."""
-    report = AuditReport()
-    after: UUID | None = FIRST
-    while after is not None:
-        page, after = yield from audit_page(after, now, patience)
-        report.add(page)
-    return report
-
-
 def audit_page(
     after: UUID, now: Instant, patience: Micros | None = PATIENCE, parcels: int = PAGE
 ) -> Script[tuple[AuditReport, UUID | None]]:
