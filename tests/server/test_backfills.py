@@ -227,7 +227,7 @@ async def test_metrics_report_the_progress_of_backfills(api: Api, node: ServerNo
 
     assert 'horae_backfills{job_name="report",namespace="default",state="running"} 1.0' in told
     assert 'horae_backfill_fires{job_name="report",namespace="default",state="live"} 1.0' in told
-    assert 'horae_backfill_fires{job_name="report",namespace="default",state="to_come"} 2.0' in told
+    assert 'horae_backfill_fires{job_name="report",namespace="default",state="pending"} 2.0' in told
     assert "horae_backfill_executions_total 1.0" in told
     await run_all(node)
     assert "horae_backfills{" not in (await api.get("/metrics")).text

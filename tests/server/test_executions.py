@@ -197,7 +197,7 @@ async def test_a_worker_runs_it_and_the_result_is_read(api: Api, worker: Api):
     assert (read["status"], read["result"], read["workerId"]) == ("success", {"rows": 3}, "w")
     assert (await api.get(f"{EXECUTIONS}/{id}/logs")).json()["items"] == []
     assert len((await api.get(f"{EXECUTIONS}/{id}/attempts")).json()["items"]) == 1
-    assert 'horae_outcomes_total{outcome="success"} 1.0' in (await api.get("/metrics")).text
+    assert 'horae_ended_executions_total{outcome="success"} 1.0' in (await api.get("/metrics")).text
     assert (await api.get("/api/v1/jobs/report/executions?status=success")).json()["items"][0]["executionId"] == id
 
 

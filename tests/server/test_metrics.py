@@ -41,7 +41,7 @@ async def test_metrics_report_replays_pauses_and_repairs(api: Api, node: ServerN
     assert 'horae_replays{namespace="default",state="running"} 1.0' in told
     assert "horae_replayed_executions_total 0.0" in told
     assert "horae_automatic_pauses_total 2.0" in told
-    assert "horae_limit_repairs_total 3.0" in told
+    assert "horae_missed_admissions_total 3.0" in told
     assert "horae_preempted_executions_total 0.0" in told
 
 
@@ -101,21 +101,21 @@ async def test_metrics_follow_executions_from_their_submission_to_their_end(
         "horae_deduplicated_executions_total": 1,
         "horae_queue_wait_seconds_count": 2,
         'horae_claims_total{result="granted"}': 2,
-        "horae_repeated_attempts_total": 1,
+        "horae_retries_started_total": 1,
         'horae_failed_attempts_total{class="timeout"}': 1,
         'horae_failed_attempts_total{class="job"}': 0,
         "horae_stale_reports_total": 1,
         "horae_exchange_granted_executions_sum": 2,
         "horae_exchange_reported_executions_count": 3,
-        "horae_retries_total": 1,
-        'horae_outcomes_total{outcome="success"}': 1,
+        "horae_retries_scheduled_total": 1,
+        'horae_ended_executions_total{outcome="success"}': 1,
         'horae_execution_seconds_sum{outcome="success"}': 20,
         'horae_execution_seconds_bucket{le="30.0",outcome="success"}': 1,
         'horae_group_commit_size_count{kind="submit"}': 2,
         "horae_store_epoch": 1,
     }.items():
         assert (name, after[name]) == (name, value)
-    assert after['horae_store_seconds_count{operation="exchange"}'] >= 5
+    assert after['horae_store_operation_seconds_count{operation="exchange"}'] >= 5
     assert after["horae_exchange_answer_bytes_total"] > 0
     assert [name for name in after if name.startswith("horae_build_info{") and 'store="sqlite"' in name]
 

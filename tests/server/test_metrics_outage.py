@@ -62,7 +62,7 @@ async def test_an_unavailable_store_and_its_return_are_reported(
             away = await seen(busy)
             assert (away["horae_ready"], away["horae_store_scrape_success"]) == (0, 0)
             assert away["horae_submitted_executions_total"] == 1
-            assert not [name for name in away if name.startswith(("horae_queued", "horae_workers", "horae_troubled"))]
+            assert not [name for name in away if name.startswith(("horae_queued", "horae_workers", "horae_failing"))]
         assert (await busy.get("/api/v1/jobs")).status_code == 503
 
     back = await seen(busy)

@@ -395,9 +395,9 @@ async def test_readiness_reports_a_clock_that_jumped(api: Api, node: ServerNode)
 async def test_metrics_report_triggers_that_cannot_be_decided(api: Api, node: ServerNode):
     body = {"name": "report", "command": ["true"], "schedule": "0 0 1 1 *"}
     assert (await api.post("/api/v1/jobs", json=body)).status_code == 201
-    assert "horae_troubled_triggers 0.0" in (await api.get("/metrics")).text
+    assert "horae_failing_triggers 0.0" in (await api.get("/metrics")).text
     await node.store.write(one(Statement("test", "UPDATE timers SET trouble = 'Mars'")))
-    assert "horae_troubled_triggers 1.0" in (await api.get("/metrics")).text
+    assert "horae_failing_triggers 1.0" in (await api.get("/metrics")).text
 
 
 async def test_a_worker_key_has_only_its_roles_permissions(node: ServerNode, connect: Connect):

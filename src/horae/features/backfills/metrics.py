@@ -20,7 +20,7 @@ class BackfillMetrics(FeatureMetrics):
         ),
         Gauge(
             "backfill_fires",
-            "Fires of uncompleted backfills by job and state: to_come, left_alone, live, succeeded, failed,"
+            "Fires of uncompleted backfills by job and state: pending, skipped, live, succeeded, failed,"
             " ended_otherwise.",
             ("namespace", "job_name", "state"), chosen_labels=2,
         ),

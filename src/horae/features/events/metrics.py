@@ -15,7 +15,7 @@ class EventMetrics(FeatureMetrics):
 
     gauges = (
         Gauge(
-            "troubled_watches",
+            "failing_watches",
             "Watched places that cannot be scanned; they are tried again, and the log has the reasons.",
         ),
     )
@@ -27,4 +27,4 @@ class EventMetrics(FeatureMetrics):
         yield counter("webhooks", about, by_label(calls), ["outcome"])
 
     async def read_gauges(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
-        return {"troubled_watches": {(): await self.node.part(EventsPart).watcher.troubled()}}
+        return {"failing_watches": {(): await self.node.part(EventsPart).watcher.troubled()}}

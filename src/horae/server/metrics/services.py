@@ -32,7 +32,7 @@ class ServiceMetrics(Collector):
             "Executions that were found waiting although their limits had room."
             " A few are normal after a server was killed; more indicate a fault."
         )
-        yield counter("limit_repairs", help_text, node.admission.limit_reconciler.repaired)
+        yield counter("missed_admissions", help_text, node.admission.limit_reconciler.repaired)
         help_text = "State changes of circuits by this server, by new state: open, half-open or closed."
         yield counter("circuit_changes", help_text, by_label(node.admission.circuit_monitor.changes), ["state"])
 
@@ -63,7 +63,7 @@ class StoreMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         node = self._node
         yield histogram(
-            "store_seconds",
+            "store_operation_seconds",
             "Duration of operations of the store, by operation.",
             by_label(node.store.timings.of),
             ["operation"],
@@ -71,8 +71,8 @@ class StoreMetrics(Collector):
         batches = {"submit": node.submitter.batches, **node.gateway.batches}
         help_text = "Requests that share a transaction (for the kind `read`: a read), by kind."
         yield histogram("group_commit_size", help_text, by_label(batches), ["kind"])
-        help_text = "Transactions repeated after a deadlock or a serialization failure."
-        yield counter("store_repeats", help_text, node.store.driver.retries)
+        help_text = "Transactions retried after a deadlock or a serialization failure."
+        yield counter("store_transaction_retries", help_text, node.store.driver.retries)
         help_text = "The store's epoch. A restore or a failover increases it and ends executions of the former epoch."
         yield gauge("store_epoch", help_text, node.epoch)
         yield gauge("ready", "Whether the store answers.", node.ready and not self._stored.away)

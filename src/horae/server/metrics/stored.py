@@ -90,7 +90,7 @@ class StoredMetrics(Collector):
             "Triggers whose next fire cannot be computed, for example because of a faulty expression;"
             " they are retried every minute, and the log shows the reason."
         )
-        yield self._number("troubled_triggers", help_text, self._survey.troubled)
+        yield self._number("failing_triggers", help_text, self._survey.troubled)
         for one in self._gauges:
             values = self._known_sample.figures.get(one.name, {})
             yield gauge(one.name, one.help_text, limit_series(values, one.chosen_labels), one.labels)

@@ -96,8 +96,8 @@ class ExecutionMetrics(Collector):
         help_text = "Time that executions were queued before this server granted them to a worker."
         yield histogram("queue_wait_seconds", help_text, counted.waits)
         help_text = "Failed attempts that are retried by the policies of their jobs."
-        yield counter("retries", help_text, self._node.base.counters.totals["retried"])
-        yield counter("repeated_attempts", "Started attempts, without the first of each execution.", counted.repeated)
+        yield counter("retries_scheduled", help_text, self._node.base.counters.totals["retried"])
+        yield counter("retries_started", "Started attempts, without the first of each execution.", counted.repeated)
         help_text = "Failed attempts, by class: job (its own failure), timeout, worker_lost or platform."
         failures = {word: counted.failures[kind] for kind, word in CLASSES.items()}
         yield counter("failed_attempts", help_text, by_label(failures), ["class"])
@@ -110,7 +110,7 @@ class ExecutionMetrics(Collector):
     def _ended(self) -> Iterator[Metric]:
         totals = self._node.base.counters.totals
         outcomes = {state: totals[state] for state in ENDS}
-        yield counter("outcomes", "Ended executions, by outcome.", by_label(outcomes), ["outcome"])
+        yield counter("ended_executions", "Ended executions, by outcome.", by_label(outcomes), ["outcome"])
         help_text = (
             "Duration of the last attempts of executions, by outcome;"
             " executions that ran together count with their mean duration."

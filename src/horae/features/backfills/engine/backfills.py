@@ -233,7 +233,7 @@ def _nothing_to_run(backfill: Backfill, job: Job) -> Script[HoraeError]:
 
 def _by_standing(c: BackfillCounts) -> dict[str, int]:
     return {
-        "to_come": c.to_come, "left_alone": c.already + c.unknown, "live": c.live, "succeeded": c.succeeded,
+        "pending": c.pending, "skipped": c.already + c.unknown, "live": c.live, "succeeded": c.succeeded,
         "failed": c.failed, "ended_otherwise": c.ended,
     }  # fmt: skip
 

@@ -15,7 +15,7 @@ MOST_FIRES = 10_000_000  # fires that one backfill may run
 
 
 class BackfillCounts(Struct, frozen=True, kw_only=True):
-    """The progress of a backfill. A fire ran before, is unknown to the ledger, was started, or is still to come."""
+    """The progress of a backfill. A fire ran before, is unknown to the ledger, was started, or is pending."""
 
     total: int = 0  # nominal fires in its range
     already: int = 0  # fires that were reached and skipped, because they ran before
@@ -31,7 +31,7 @@ class BackfillCounts(Struct, frozen=True, kw_only=True):
         return self.started - self.succeeded - self.failed - self.ended
 
     @property
-    def to_come(self) -> int:
+    def pending(self) -> int:
         """The number of fires that were neither started nor skipped."""
         return max(0, self.total - self.already - self.unknown - self.started)
 
