@@ -11,7 +11,6 @@ import pytest
 from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import Env, virtual_env
-from horae.features.users.part import UsersPart
 from horae.model.tenancy.principal import Permission, Role
 from horae.server.app import Application
 from horae.store.contract import Store
@@ -33,8 +32,6 @@ async def prepared(url: str, env: Env, settings: EngineSettings | None = None) -
         yield node
     finally:
         await node.stop()
-        if node.part(UsersPart).oidc is not None:
-            await node.part(UsersPart).oidc.close()
 
 
 @asynccontextmanager

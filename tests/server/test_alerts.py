@@ -123,7 +123,7 @@ async def test_an_alert_is_listed_acknowledged_streamed_and_resolved(
     assert (await api.post(f"{place}/acknowledge")).status_code == 200, "the first word stays"
     assert (await api.get(f"/api/v1/alerts/{UUID(int=1)}")).status_code == 404
     assert told == [("alert", "firing"), ("alert", "acknowledged"), ("alert", "recovered")], "and not again"
-    assert (node.part(AlertsPart).alerts.fired, node.part(AlertsPart).alerts.recovered) == (1, 1)
+    assert (node.part(AlertsPart).watch.fired, node.part(AlertsPart).watch.recovered) == (1, 1)
 
 
 async def storm(api: Api, node: ServerNode, clock, **more) -> None:

@@ -76,7 +76,7 @@ async def test_an_undelivered_notice_is_sent_again_later_with_the_same_id(stage:
     (alert,) = (await stage.node.part(AlertsPart).alerts.list(NAMESPACE)).items
     (delivered,) = alert.deliveries
     assert (delivered.state, delivered.attempts, delivered.last_error) == ("delivered", 4, None)
-    assert stage.node.part(AlertsPart).alerts.deliveries == {"delivered": 1, "pending": 3, "failed": 0}
+    assert stage.node.part(AlertsPart).delivery.deliveries == {"delivered": 1, "pending": 3, "failed": 0}
 
 
 async def test_a_notice_is_given_up_after_a_day_or_when_the_receiver_is_gone(stage: Stage, told: Receiver):
@@ -125,7 +125,7 @@ async def test_two_servers_that_evaluate_at_once_open_one_alert(stage: Stage, to
     await other.part(AlertsPart).watch.step()
     await stage.node.part(AlertsPart).watch.step()
     assert len((await other.part(AlertsPart).alerts.list(NAMESPACE)).items) == 1
-    assert (stage.node.part(AlertsPart).alerts.fired, other.part(AlertsPart).alerts.fired) == (1, 0)
+    assert (stage.node.part(AlertsPart).watch.fired, other.part(AlertsPart).watch.fired) == (1, 0)
 
 
 async def test_the_end_of_an_alert_is_sent_after_its_beginning_however_long_that_takes(stage: Stage, told: Receiver):
@@ -157,7 +157,7 @@ async def test_a_hanging_receiver_does_not_delay_the_notices_of_others(stage: St
 
     async def all_others_are_delivered() -> bool:
         await stage.node.part(AlertsPart).delivery.step()
-        return stage.node.part(AlertsPart).alerts.deliveries["delivered"] == 21
+        return stage.node.part(AlertsPart).delivery.deliveries["delivered"] == 21
 
     await eventually(all_others_are_delivered)
     assert len(told.heard) == 20 + 4, "the hanging receiver got only a few"
@@ -182,7 +182,7 @@ async def test_a_channel_that_fails_repeatedly_is_paused(stage: Stage, told: Rec
     stage.world.clock.advance(120 * SECOND)
     for _ in range(9):
         await deliver(stage.node)
-    assert stage.node.part(AlertsPart).alerts.deliveries["delivered"] == 9
+    assert stage.node.part(AlertsPart).delivery.deliveries["delivered"] == 9
 
 
 async def test_a_stopping_server_releases_its_notices_at_once(

@@ -47,7 +47,7 @@ async def test_failures_are_found_although_a_server_died_with_its_statistics(sta
     other = await crash(stage)
     assert await seen(other) == ["a", "b"]
     assert await seen(other) == ["a", "b"]
-    assert other.node.part(AlertsPart).alerts.fired == 2, "each once"
+    assert other.node.part(AlertsPart).watch.fired == 2, "each once"
 
 
 async def test_all_jobs_are_checked_when_another_server_dies(

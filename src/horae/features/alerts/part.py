@@ -22,7 +22,7 @@ class AlertsPart(ServerPart):
         starts_at, deliver = node.work.explainer.starts_at, self.delivery.alarm.ring
         self.watch = AlertWatch(env, store, node.id, base.hints, base.clock, starts_at, deliver)
         self.rules = AlertRules(store, self.watch.alarm.ring)
-        self.alerts = Alerts(env, store, base.hints, self.rules, self.channels, self.watch, self.delivery)
+        self.alerts = Alerts(env, store, base.hints, self.rules, self.channels, self.delivery)
 
     def services(self, roles: Collection[str]) -> Sequence[Service]:
         return [self.watch, self.delivery] if "scheduler" in roles else ()

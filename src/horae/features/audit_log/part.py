@@ -12,3 +12,6 @@ class AuditLogPart(ServerPart):
         found = node.tenancy.audit
         assert isinstance(found, AuditLog)
         self.audit_log = found
+
+    async def finish(self) -> None:
+        await self.audit_log.close()

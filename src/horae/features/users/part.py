@@ -27,3 +27,7 @@ class UsersPart(ServerPart):
         self.users = Users(env, store, found.passwords, found)
         callbacks = node.workflows.callbacks
         self.oidc = Oidc(env, store, found, settings.oidc, lambda: callbacks.secret) if settings.oidc else None
+
+    async def close(self) -> None:
+        if self.oidc is not None:
+            await self.oidc.close()

@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.admission.keys import encode_keys, keys_of_job
-from horae.model.admission.limits import Limit
 from horae.model.admission.placement.placement import Cost, encode_needs
 from horae.model.definitions.spec_fields import SpecFields
 from horae.model.definitions.tasks import CommandTask, HttpTask, PythonTask
@@ -46,11 +45,6 @@ class Spec(SpecFields, frozen=True, kw_only=True):
     def deduplicates(self) -> bool:
         """Return whether submissions of the job can be joined or answered by earlier ones."""
         return any((self.unique, self.debounce, self.batch, self.cache))
-
-    @property
-    def limit(self) -> Limit:
-        """Return the limit of the job as a whole."""
-        return Limit(concurrency=self.concurrency, rate=self.rate)
 
     @property
     def attempt_timeouts(self) -> AttemptTimeouts:

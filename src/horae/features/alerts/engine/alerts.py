@@ -11,9 +11,8 @@ from horae.errors import Conflict, NotFound
 from horae.features.alerts.engine.channels import AlertChannels
 from horae.features.alerts.engine.delivery import CLAIM, AlertDelivery
 from horae.features.alerts.engine.rules import AlertRules
-from horae.features.alerts.engine.watch import AlertWatch
 from horae.features.alerts.model.notification import encode_content, summarize
-from horae.features.alerts.model.rule import RULE, AlertState, Kind, NoticeState
+from horae.features.alerts.model.rule import RULE, AlertState, Kind
 from horae.features.alerts.model.view import AcknowledgementView, AlertTestView, AlertView, DeliveryView
 from horae.features.alerts.store import alerts as moves
 from horae.features.alerts.store import notices
@@ -41,26 +40,10 @@ class Alerts:
         hints: Hints,
         rules: AlertRules,
         channels: AlertChannels,
-        watch: AlertWatch,
         delivery: AlertDelivery,
     ) -> None:
         self._env, self._store, self._hints = env, store, hints
-        self._rules, self._channels, self._watch, self._delivery = rules, channels, watch, delivery
-
-    @property
-    def fired(self) -> int:
-        """The number of alerts that this server opened."""
-        return self._watch.fired
-
-    @property
-    def recovered(self) -> int:
-        """The number of alerts that this server ended."""
-        return self._watch.recovered
-
-    @property
-    def deliveries(self) -> dict[NoticeState, int]:
-        """The number of this server's tries to deliver notices, by outcome; "pending": it will be tried again."""
-        return self._delivery.deliveries
+        self._rules, self._channels, self._delivery = rules, channels, delivery
 
     async def firing(self) -> dict[tuple[int, str], int]:
         """Count the firing alerts by namespace and severity."""
