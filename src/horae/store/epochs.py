@@ -93,9 +93,9 @@ def check_place(timeline: str, database: str, new_id: Callable[[], UUID], now: I
     Return the store's epoch. A new epoch is greater than `above`, the last epoch that the caller has seen, because a
     failover may have lost the transaction that began that epoch.
 
-    If only the timeline has changed, there was a failover or a restore of the whole cluster. If the cluster or the
-    database has changed, or another transaction wrote the row `place` than the one whose id the row has, the store is a
-    copy: a restored dump, or a database that was created from another one as its template.
+    If only the timeline has changed, there was a failover or a restore of the whole cluster. The store is a copy (a
+    restored dump, or a database created from another one as its template) if the cluster or the database has changed,
+    or if the transaction that wrote the row `place` does not have the id that the row names.
     """
     place = f"{timeline} {database}"
     known = yield Fetch(_PLACE)

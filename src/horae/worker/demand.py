@@ -14,7 +14,8 @@ FETCH_PAUSE = 0.5  # seconds without a request for an idle slot after which fetc
 def free_slots(stock: Stock, unanswered: Sequence[Exchange]) -> int:
     """Count the slots to request work for.
 
-    These are the idle slots, without those that ready items need and those that an unanswered exchange reports as free.
+    These are the idle slots, less the slots that ready items need and the free slots that an unanswered exchange
+    reports.
     """
     ready = sum(_slots_for(stock, backlog) for backlog in stock.backlogs.values())
     return max(0, stock.slots - stock.busy - ready - sum(exchange.free for exchange in unanswered))

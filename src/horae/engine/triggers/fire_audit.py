@@ -19,8 +19,8 @@ from horae.store.triggers import audit_fires as moves
 class FireFindingView(View, frozen=True, kw_only=True):
     """An inconsistency in the ledger.
 
-    It is about fires that no row covers (uncovered) or that two rows cover (duplicate), a row without a fire
-    (unexpected), or a trigger whose fires cannot be computed (undecidable).
+    Its kind is `uncovered` (no row covers some fires), `duplicate` (two rows cover them), `unexpected` (a row has no
+    fire) or `undecidable` (the fires of a trigger cannot be computed).
     """
 
     kind: moves.Kind

@@ -14,8 +14,8 @@ class Installation(Struct, frozen=True):
     def accepts(self, named: str) -> bool:
         """Return whether a worker that registered with the installation `named` may talk to this one.
 
-        Workers of an installation from which this one was copied may do so, so that they continue when a store is
-        restored in place. Workers of a copy of this installation may not.
+        Workers of an installation from which this one was copied are accepted, so that they continue when a store is
+        restored in place. Workers of a copy of this installation are refused.
         """
         try:
             named_id = UUID(named)

@@ -42,8 +42,8 @@ class Assignment(Struct, frozen=True):
 class Deal(Struct, frozen=True):
     """The result of a distribution.
 
-    `dealt` are the assignments. `whole` are the slices of which all items were given away; `cut` has the slices of
-    which the first items were, each with the index of the first item that is left. `wants` are the requests with their
+    `dealt` are the assignments. `whole` are the slices that were given away completely. `cut` has the slices that were
+    given away in part, each with the index of the first item that is left. `wants` are the requests with their
     remaining capacity.
     """
 

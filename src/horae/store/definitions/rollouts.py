@@ -1,7 +1,7 @@
 """Rollouts under way: the versions of a job between which new executions are distributed.
 
-A job's row has the number of its rollout under way. A transaction that finds another number there than the one by which
-a version was chosen has the version chosen again.
+A job's row has the number of its active rollout. If a transaction finds that this number has changed since a version
+was chosen, the version is chosen again.
 """
 
 from collections.abc import Collection

@@ -38,8 +38,8 @@ _DELETE = in_default(
 def expire_fires(low: Instant, before: Instant, batch: int) -> ScriptFactory[int]:
     """Return a script that deletes up to `batch` rows whose fires and decision are before an instant.
 
-    Of the rows with fires before `low`, it selects only those that were decided late, because earlier calls have
-    deleted the others.
+    Earlier calls have deleted the rows with fires before `low`, except rows that were decided late, so the script
+    selects only such rows there.
     """
 
     def script() -> Script[int]:

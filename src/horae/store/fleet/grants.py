@@ -78,9 +78,9 @@ def grant_new_steps(
 ) -> tuple[list[RunningSlice], list[QueuedSlice]] | None:
     """Grant steps that were just created, as a claim would do if they were in their lanes.
 
-    Return None when the steps have to be queued first. This is so when other work waits in lanes of these requests,
-    because then the ranks decide which is granted first, and when a claim would have to consider more than ranks.
-    `arising` has the states of the lanes of the steps, `opened` has those of these lanes that have no hold or limit.
+    Return None when the steps have to be queued first: when other work waits in lanes of these requests, because then
+    the ranks decide which work is granted first, and when a claim would have to consider more than ranks. `arising` has
+    the states of the steps' lanes; `opened` has the lanes that have no hold or limit.
     """
     reach = frozenset[int]().union(*(eligible[want.session] for want in wants))
     if (

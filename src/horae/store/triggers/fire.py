@@ -79,8 +79,8 @@ def fire(
     Ledger rows, parcels and the new due times of the timers are written in one transaction. A new due time leaves a
     dead entry in the index until PostgreSQL vacuums it; `low` is there to skip these entries. `delays` has the reasons
     that delay executions, as text for the ledger. A trigger that cannot be decided does not stop others from firing: it
-    gets a later due time, its row records the reason, and it is tried again then. A fire for which the quotas in
-    `bounds` have no room does not run, which the ledger records, or is decided later if the quota lets it wait.
+    gets a later due time, its row records the reason, and it is tried again then. If the quotas in `bounds` have no
+    room for a fire, it is decided later if the quota lets it wait; otherwise it does not run, and the ledger says so.
     """
     rows = yield from timers.lock_due(low, now, limit)
     if not rows:

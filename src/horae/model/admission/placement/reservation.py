@@ -49,8 +49,8 @@ class SessionLoad(Struct, frozen=True):
 def is_over(reservation: Reservation, head: LaneHead | None, live: Iterable[UUID], now: Instant) -> bool:
     """Return whether a reservation can be deleted.
 
-    That is so if the execution for which it was made has left the head of the lane, if the session has ended, or if the
-    pause after it was given up is over.
+    It can if the execution for which it was made has left the head of the lane, if the session has ended, or if the
+    reservation was given up and the pause after that is over.
     """
     if head is None or head.queued_at > reservation.since - PASSED_OVER or reservation.session not in live:
         return True

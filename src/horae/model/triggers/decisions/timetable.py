@@ -26,8 +26,8 @@ def due_instant(calendar: Calendar, rules: Rules, at: Instant) -> Instant | None
 class Timetable(DerivedFires):
     """The nominal fires of a trigger that its calendar lets run, in place of the trigger.
 
-    Of the fires up to `decided_through`, it knows only the instant to which the last moved one was moved (`moved_to`).
-    `horizon` limits the search into the future.
+    About the fires up to `decided_through`, it knows only the instant to which the last moved fire was moved
+    (`moved_to`). `horizon` limits the search into the future.
     """
 
     def __init__(

@@ -25,8 +25,8 @@ def place(
     Return the receipts of each submission, in order, and the parcels, each with the lead of its rank.
 
     Some submissions create no execution. If the unique key of a submission is in `known`, it is answered with the
-    execution of the key. `answered` has submissions by index, each with its answer, or with the index of the submission
-    whose answer it shares.
+    execution of the key. `answered` maps the index of a submission to its answer, or to the index of another submission
+    with the same answer.
     """
     groups: dict[tuple[Envelope, int, bool], list[int]] = {}
     first: dict[UniqueKey, int] = {}
