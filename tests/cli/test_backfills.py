@@ -117,5 +117,5 @@ def test_an_audit_that_finds_something_exits_with_1_and_names_it():
 
     assert result.exit_code == 1
     assert result.stdout.splitlines()[-2].split() == ["uncovered", "schedule", "250", BETWEEN[1]]
-    assert "249 more are not listed." in result.stdout
+    assert "249 more fires are not listed." in result.stdout
     assert run(api, "audit", "fires", "report", *BETWEEN, "-o", "json").exit_code == 1

@@ -63,7 +63,10 @@ def test_set_requires_opening_times(tmp_path):
 
 
 def test_delete():
-    assert run(FakeApi({"DELETE /calendars/work": None}), "calendars", "delete", "work").stdout == "Deleted work.\n"
+    assert (
+        run(FakeApi({"DELETE /calendars/work": None}), "calendars", "delete", "work").stdout
+        == "Deleted calendar work.\n"
+    )
     used = FakeApi({"DELETE /calendars/work": Conflict('Calendar "work" is used by calendar "office".')})
     result = run(used, "calendars", "delete", "work")
     assert (result.exit_code, "office" in result.stderr) == (4, True)

@@ -52,7 +52,7 @@ def test_create_sends_the_given_options():
         "env": {"A": "b"},
         "dependencies": ["extract"],
     }
-    assert result.stdout == "Created daily (0190-1), scheduled.\nIt is noted.\n"
+    assert result.stdout == "Created job daily (0190-1), scheduled.\nIt is noted.\n"
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_edit_by_options_is_a_patch():
     result = run(api, "jobs", "edit", "daily", "--retries", "5")
     assert api.requests[-1].body == {"retries": 5}
     assert "if-match" not in api.requests[-1].headers
-    assert result.stdout == "Changed daily: version 3 became 4.\n"
+    assert result.stdout == "Changed job daily: version 3 became 4.\n"
 
 
 def test_edit_resets_fields_to_their_defaults():
@@ -265,7 +265,7 @@ def test_jobs_are_deleted_by_their_tag():
     assert refused.exit_code == 1
     assert [request.method for request in api.requests] == ["GET"]
 
-    assert "Deleted daily" in run(api, "jobs", "delete", "--tag", "demo", "--yes").stdout
+    assert "Deleted job daily" in run(api, "jobs", "delete", "--tag", "demo", "--yes").stdout
     assert api.requests[-2].query == {"tag": "demo", "limit": "1000"}
 
     assert run(api, "jobs", "delete").exit_code == 2
@@ -286,10 +286,10 @@ def test_a_dry_run_shows_the_changes_and_writes_nothing():
     )
     created = run(api, "jobs", "create", "daily", "--command", "true", "--dry-run")
     assert (api.requests[-1].query, created.stdout) == (
-        {"dryRun": "true"}, "daily would be created: version 4, every 5m.\nIt is noted.\n",
+        {"dryRun": "true"}, "Job daily would be created: version 4, every 5m.\nIt is noted.\n",
     )  # fmt: skip
     edited = run(api, "jobs", "edit", "daily", "--retries", "5", "--dry-run")
-    assert edited.stdout == "daily would change: version 4, every 5m.\n- retries: 3\n+ retries: 5\nIt is noted.\n"
+    assert edited.stdout == "Job daily would change: version 4, every 5m.\n- retries: 3\n+ retries: 5\nIt is noted.\n"
     assert (api.requests[-1].method, api.requests[-1].query) == ("PATCH", {"dryRun": "true"})
 
 

@@ -40,7 +40,7 @@ def test_a_key_is_shown_once_alone_on_stdout():
     assert result.stdout == "hk_k1_secret\n"
     assert api.requests[0].body == {"name": "fleet", "role": "worker", "expiresAt": "2027-01-16T08:00:00Z"}
     assert "fleet" in run(api, "keys", "list").stdout
-    assert "Revoked k1." in run(api, "keys", "revoke", "k1").stdout
+    assert "Revoked key k1." in run(api, "keys", "revoke", "k1").stdout
 
 
 def test_a_key_is_restricted_and_rotated_and_listed_with_its_restrictions():
@@ -57,7 +57,7 @@ def test_a_key_is_restricted_and_rotated_and_listed_with_its_restrictions():
         {"overlap": "1h"},
     ]
     assert rotated.stdout == "hk_k2_secret\n"
-    assert "replaces k2, which stays valid for another 1h" in rotated.stderr
+    assert "replaces key k2, which stays valid for another 1h" in rotated.stderr
     assert "+commands, queue etl, etl-*" in run(api, "keys", "list").stdout
 
 

@@ -23,7 +23,7 @@ def test_put_shows_what_changes(tmp_path: Path):
     dry = run(api, "templates", "put", "-f", str(file), "--dry-run")
     assert dry.stdout == (
         "eu:\n  - retries: 1\n  + retries: 2\nus: It has no name.\n"
-        "Version 2 of backup would change 2 jobs. Nothing was changed.\n"
+        "Version 2 of template backup would change 2 jobs. Nothing was changed.\n"
     )
     assert api.requests[-1].query == {"dryRun": "true"}
     run(api, "templates", "put", "backup", "-f", str(file), "--if-version", "1")

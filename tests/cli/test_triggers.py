@@ -47,7 +47,7 @@ def test_list_and_show():
 def test_add_by_options(options, body):
     api = FakeApi({"POST /jobs/report/triggers": NIGHTLY})
     result = run(api, "triggers", "add", "report", *options)
-    assert result.stdout == "Added nightly to report: at 02:00 every day, UTC time.\n"
+    assert result.stdout == "Added trigger nightly to job report: at 02:00 every day, UTC time.\n"
     assert api.requests[0].body == body
 
 
@@ -61,12 +61,14 @@ def test_edit_remove_pause_and_resume():
             f"POST {path}/resume": NIGHTLY,
         }
     )
-    assert run(api, "triggers", "edit", "report", "nightly", "--cron", "0 3 * * *").stdout.startswith("Changed nightly")
+    assert run(api, "triggers", "edit", "report", "nightly", "--cron", "0 3 * * *").stdout.startswith(
+        "Changed trigger nightly"
+    )
     assert api.requests[-1].body == {"cron": "0 3 * * *"}
     assert run(api, "triggers", "edit", "report", "nightly").exit_code == 2
-    assert run(api, "triggers", "pause", "report", "nightly").stdout == "Paused nightly of report.\n"
-    assert run(api, "triggers", "resume", "report", "nightly").stdout == "Resumed nightly of report.\n"
-    assert run(api, "triggers", "remove", "report", "nightly").stdout == "Removed nightly from report.\n"
+    assert run(api, "triggers", "pause", "report", "nightly").stdout == "Paused trigger nightly of job report.\n"
+    assert run(api, "triggers", "resume", "report", "nightly").stdout == "Resumed trigger nightly of job report.\n"
+    assert run(api, "triggers", "remove", "report", "nightly").stdout == "Removed trigger nightly from job report.\n"
     assert json.loads(run(api, "triggers", "remove", "report", "nightly", "-o", "json").stdout) == NIGHTLY
 
 

@@ -59,7 +59,7 @@ async def create(api: Api, name: str | None, dry_run: bool, **options: Any) -> N
         job = await api.client.jobs.create(**document)
     if not api.out.is_for_people:
         return api.out.document(job.raw)
-    api.out.say(f"Created {job.name} ({job.job_id}), {job.status}.")
+    api.out.say(f"Created job {job.name} ({job.job_id}), {job.status}.")
     for note in job.raw.get("notes") or []:
         api.out.say(note)
     return None
@@ -125,9 +125,9 @@ async def edit(api: Api, job: str, if_version: int | None, dry_run: bool, **opti
     if not api.out.is_for_people:
         return api.out.document(after.raw)
     if after.version == before.version:
-        api.out.say(f"{after.name} is unchanged, at version {after.version}.")
+        api.out.say(f"Job {after.name} is unchanged, at version {after.version}.")
     else:
-        api.out.say(f"Changed {after.name}: version {before.version} became {after.version}.")
+        api.out.say(f"Changed job {after.name}: version {before.version} became {after.version}.")
     return None
 
 
@@ -145,13 +145,17 @@ def _in_editor(document: dict[str, Any]) -> dict[str, Any]:
 
 
 request(
-    jobs, "jobs.pause", message("Paused {name}. Resume it with: horae jobs resume {name}"), called=JOB,
+    jobs, "jobs.pause", message("Paused job {name}. Resume it with: horae jobs resume {name}"), called=JOB,
     examples=("horae jobs pause daily-report",),
 )  # fmt: skip
 
 
 request(
-    jobs, "jobs.resume", message("Resumed {name}, {status}."), called=JOB, examples=("horae jobs resume daily-report",)
+    jobs,
+    "jobs.resume",
+    message("Resumed job {name}, {status}."),
+    called=JOB,
+    examples=("horae jobs resume daily-report",),
 )
 
 
@@ -179,7 +183,7 @@ async def delete(api: Api, job: tuple[str, ...], tag: str | None, yes: bool, **h
         raise click.UsageError("Name the jobs to delete, or give --tag.")
     for one in job if tag is None else await _tagged(api, tag, yes):
         deleted = await api.client.jobs.delete(one, **how)
-        _print(api, deleted.raw, f"Deleted {deleted.name}. Undo it with: horae jobs restore {deleted.job_id}")
+        _print(api, deleted.raw, f"Deleted job {deleted.name}. Undo it with: horae jobs restore {deleted.job_id}")
 
 
 async def _tagged(api: Api, tag: str, yes: bool) -> list[str]:
@@ -199,7 +203,7 @@ async def _tagged(api: Api, tag: str, yes: bool) -> list[str]:
 request(
     jobs,
     "jobs.restore",
-    message("Restored {name}, {status}."),
+    message("Restored job {name}, {status}."),
     called=JOB,
     examples=("horae jobs restore daily-report",),
 )

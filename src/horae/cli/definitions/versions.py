@@ -63,7 +63,7 @@ async def diff(api: Api, job: str, before: int | None, after: int | None) -> Non
     if not api.out.is_for_people:
         return api.out.document(found)
     if not found["changes"]:
-        return api.out.say(f"Versions {old} and {new} of {job} are the same.")
+        return api.out.say(f"Versions {old} and {new} of job {job} are the same.")
     _show(found["changes"])
     return None
 
@@ -78,8 +78,8 @@ def show_plan(api: Api, plan: JobPlan, what: str) -> None:
     if not api.out.is_for_people:
         return api.out.document(plan.raw)
     if what == "would change" and not plan.changes:
-        return api.out.say(f"{plan.name} would stay as it is, at version {plan.version}.")
-    api.out.say(f"{plan.name} {what}: version {plan.version}, {plan.schedule_text or 'run when it is triggered'}.")
+        return api.out.say(f"Job {plan.name} would stay as it is, at version {plan.version}.")
+    api.out.say(f"Job {plan.name} {what}: version {plan.version}, {plan.schedule_text or 'run when it is triggered'}.")
     _show(plan.changes)
     for note in plan.notes:
         api.out.say(note)
@@ -129,7 +129,7 @@ async def rollback(api: Api, job: str, version: int | None, to: int | None, if_v
     rolled = await api.client.jobs.rollback(job, wanted, if_match=f'"{if_version}"' if if_version else None)
     if not api.out.is_for_people:
         return api.out.document(rolled.raw)
-    return api.out.say(f"{rolled.name} is at version {rolled.version}, equal to version {wanted}.")
+    return api.out.say(f"Job {rolled.name} is at version {rolled.version}, equal to version {wanted}.")
 
 
 COMMANDS = (versions, diff, rollback)

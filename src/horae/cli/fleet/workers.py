@@ -67,9 +67,15 @@ request(
 )  # fmt: skip
 
 
+def _draining(worker: Any, given: Given) -> str:
+    count = worker.running or 0
+    runs = f"it runs {count} execution{'' if count == 1 else 's'}"
+    return f"Worker {worker.worker_id} has been asked to drain; {runs}."
+
+
 request(
     workers, "workers.drain",
-    message(lambda worker, given: f"{worker.worker_id} has been asked to drain; {worker.running or 0} running."),
+    message(_draining),
     called={"worker_id": "worker"}, examples=("horae workers drain WORKER",),
 )  # fmt: skip
 

@@ -55,7 +55,9 @@ def _print_report(api: Api, report: dict[str, Any]) -> None:
     api.out.table(report["findings"], columns)
     total = sum(report["kinds"].values())
     shown = len(report["findings"])
-    return api.out.say(f"{total} in the wrong place{f', {shown} shown' if shown < total else ''}. {_advice(repaired)}")
+    return api.out.say(
+        f"Inconsistencies found: {total}{f', {shown} shown' if shown < total else ''}. {_advice(repaired)}"
+    )
 
 
 def _advice(repaired: Any) -> str:
@@ -91,7 +93,7 @@ def _print_fires(api: Api, report: dict[str, Any]) -> None:
     fate = "accounted for exactly once" if not report["findings"] else "in the ledger"
     api.out.say(f"{many} of {report['jobName']} {fate}{f': {counts}' if counts else ''}.")
     if report["undecided"]:
-        api.out.say(f"{report['undecided']:,} not decided yet.")
+        api.out.say(f"{report['undecided']:,} fires are not decided yet.")
     for note in report["notes"]:
         api.out.say(note)
     if not report["findings"]:
@@ -104,4 +106,4 @@ def _print_fires(api: Api, report: dict[str, Any]) -> None:
     ]
     api.out.table(report["findings"], columns)
     if report["unnamed"]:
-        api.out.say(f"{report['unnamed']:,} more are not listed.")
+        api.out.say(f"{report['unnamed']:,} more fires are not listed.")

@@ -263,7 +263,7 @@ async def restore(settings: "Settings", env: Any, out: Printer, file: Path, repl
     epoch = await put_back(file, url, env, replace=replace)
     if not out.is_for_people:
         return out.document({"store": masked(url), "file": str(file), "epoch": epoch})
-    return out.say(f"Restored {masked(url)} from {file}; it begins epoch {epoch}.")
+    return out.say(f"Restored {masked(url)} from {file}; the store begins epoch {epoch}.")
 
 
 @db.command(
@@ -294,7 +294,7 @@ async def new_epoch(settings: "Settings", env: Any, out: Printer, yes: bool) -> 
         await driver.close()
     if not out.is_for_people:
         return out.document({"store": masked(url), "epoch": epoch})
-    return out.say(f"{masked(url)} begins epoch {epoch}.")
+    return out.say(f"The store {masked(url)} begins epoch {epoch}.")
 
 
 def _refuse_absent(url: str) -> None:

@@ -72,8 +72,8 @@ async def create(api: Api, name: str, role: Any, expires: str | None, **scope: A
 
 def _replaced(api: Api, made: ApiDocument, given: Given) -> None:
     ends = given["overlap"] or "1d"
-    note = f"This new key will not be shown again. It replaces {given['key_id']}, which stays valid for another {ends}."
-    _show_key(api, made.raw, note)
+    old = f"key {given['key_id']}, which stays valid for another {ends}"
+    _show_key(api, made.raw, f"This new key will not be shown again. It replaces {old}.")
 
 
 request(
@@ -118,7 +118,7 @@ request(
 def _revoked(api: Api, nothing: None, given: Given) -> None:
     if not api.out.is_for_people:
         return api.out.document({"keyId": given["key_id"], "revoked": True})
-    return api.out.say(f"Revoked {given['key_id']}.")
+    return api.out.say(f"Revoked key {given['key_id']}.")
 
 
 request(keys, "keys.delete", _revoked, name="revoke", examples=("horae keys revoke 3f2a9c",))

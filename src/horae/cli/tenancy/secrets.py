@@ -35,7 +35,7 @@ async def set_(api: Api, name: str, file: Path | None) -> None:
     """
     done = await api.client.secrets.set(name, _value(name, file))
     used = f'Texts of jobs use it as secret://{name}, functions with secrets=["{name}"] as ctx.secret("{name}").'
-    _print(api, done.raw, f"{name} has its {_ordinal(done.version)} value. {used}")
+    _print(api, done.raw, f"The secret {name} has its {_ordinal(done.version)} value. {used}")
 
 
 COLUMNS: list[Column] = [

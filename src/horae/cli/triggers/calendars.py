@@ -108,7 +108,10 @@ def _document(options: dict[str, Any]) -> dict[str, Any]:
 
 
 request(
-    calendars, "calendars.delete", message("Deleted {name}.", deleted=True), examples=("horae calendars delete office",)
+    calendars,
+    "calendars.delete",
+    message("Deleted calendar {name}.", deleted=True),
+    examples=("horae calendars delete office",),
 )
 
 

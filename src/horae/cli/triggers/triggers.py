@@ -76,7 +76,7 @@ request(
 async def add(api: Api, job: str, **options: Any) -> None:
     """Add a trigger to a job."""
     trigger = await api.client.triggers.add(job, _given(_ROWS, options))
-    _print(api, trigger.raw, f"Added {trigger.name} to {trigger.job}: {trigger.text}.")
+    _print(api, trigger.raw, f"Added trigger {trigger.name} to job {trigger.job}: {trigger.text}.")
 
 
 @triggers.command(
@@ -96,24 +96,24 @@ async def edit(api: Api, job: str, name: str, **options: Any) -> None:
     if not given:
         raise click.UsageError("Give the fields to change: horae triggers edit --help")
     changed = await api.client.triggers.edit(job, name, **FIELDS.keywords(given))
-    _print(api, changed.raw, f"Changed {changed.name} of {changed.job}: {changed.text}.")
+    _print(api, changed.raw, f"Changed trigger {changed.name} of job {changed.job}: {changed.text}.")
 
 
 request(
-    triggers, "triggers.remove", message("Removed {name} from {job}."), called=JOB_ARGUMENT,
+    triggers, "triggers.remove", message("Removed trigger {name} from job {job}."), called=JOB_ARGUMENT,
     examples=("horae triggers remove report nightly",),
 )  # fmt: skip
 
 
 request(
-    triggers, "triggers.pause", message("Paused {name} of {job}."), called=JOB_AND_OPTIONAL_NAME,
+    triggers, "triggers.pause", message("Paused trigger {name} of job {job}."), called=JOB_AND_OPTIONAL_NAME,
     examples=("horae triggers pause report nightly",),
 )  # fmt: skip
 
 
 def _resumed(trigger: TriggerInfo, given: Given) -> str:
     state = " Its job is paused, so it does not fire yet." if trigger.raw.get("jobState") == "paused" else ""
-    return f"Resumed {trigger.name} of {trigger.job}.{state}"
+    return f"Resumed trigger {trigger.name} of job {trigger.job}.{state}"
 
 
 request(

@@ -107,7 +107,7 @@ async def webhook(api: Api, job: str, trigger: str, secret_file: str | None, end
         await api.client.events.delete_webhook(job, trigger)
         if not api.out.is_for_people:
             return api.out.document({"job": job, "trigger": trigger, "ended": True})
-        return api.out.say(f"Removed the webhook of {job} ({trigger}).")
+        return api.out.say(f"Removed the webhook of trigger {trigger} of job {job}.")
     secret = _read_secret(secret_file) if secret_file is not None else None
     created = await api.client.events.create_webhook(
         job, trigger, secret=secret, **HOOK.keywords(given_by(HOOK, options))

@@ -81,12 +81,12 @@ def _show(api: Api, found: RolloutInfo, given: Given) -> None:
         return api.out.document(found.raw)
     api.out.list({"items": found.versions}, COLUMNS, "")
     cause = f" {found.cause}" if found.cause else ""
-    return api.out.say(f"It is {found.state}, since {api.out.age(found.raw['changedAt'])}.{cause}")
+    return api.out.say(f"The rollout is {found.state}, since {api.out.age(found.raw['changedAt'])}.{cause}")
 
 
 def _promoted(done: RolloutInfo, given: Given) -> str:
     now = next((one["version"] for one in done.versions if one["current"]), None)
-    return f"{done.job} is now at the promoted version{'' if now is None else f', {now}'}."
+    return f"Job {done.job} is now at the promoted version{'' if now is None else f', {now}'}."
 
 
 request(

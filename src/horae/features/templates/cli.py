@@ -51,9 +51,9 @@ def _print_changes(api: Api, done: TemplateInfo, *, dry_run: bool) -> None:
     count = len(done.affected)
     jobs = f"{count} job{'' if count == 1 else 's'}"
     if dry_run:
-        api.out.say(f"Version {done.version} of {done.name} would change {jobs}. Nothing was changed.")
+        api.out.say(f"Version {done.version} of template {done.name} would change {jobs}. Nothing was changed.")
     else:
-        api.out.say(f"{done.name} is at version {done.version}; {jobs} changed with it.")
+        api.out.say(f"Template {done.name} is at version {done.version}; {jobs} changed with it.")
 
 
 VERSIONS: list[Column] = [
