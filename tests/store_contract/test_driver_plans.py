@@ -26,7 +26,11 @@ SIZES = [0, 10, pytest.param(1_000_000, marks=[pytest.mark.prove, pytest.mark.ti
 
 
 async def fill(driver: Driver, rows: int) -> None:
-    """Fill every large table, and gather statistics as autovacuum would."""
+    """Fill every large table, and gather statistics as autovacuum would.
+
+    The rows belong to a thousand lanes and ten thousand sessions. A lane or a few sessions with a tenth of all rows
+    would be read faster by a scan of the table, and PostgreSQL would choose it.
+    """
     for first in range(1, rows + 1, 100_000):
         many = f"FROM generate_series({first}, {min(rows, first + 99_999)}) AS i"
         for text in filling():
@@ -36,18 +40,19 @@ async def fill(driver: Driver, rows: int) -> None:
 
 def filling() -> list[str]:
     id, job = "lpad(to_hex(i), 32, '0')::uuid", "lpad(to_hex(i % 1000), 32, '0')::uuid"
+    session = "lpad(to_hex(i % 10000), 32, '0')::uuid"
     slice = f"SELECT {id}, 0, 1, {job}, 1, 1, 1, 0, 0"
     return [
         f"INSERT INTO parcels SELECT {id}, 1, {job}, 1, 1, 1, 4, NULL, i, NULL, NULL, 0, 1, '', '{{}}', NULL, i",
         f"INSERT INTO waiting {slice}, 0, 9, 0, i, '', NULL, 0",
-        f"INSERT INTO queued {slice}, 0, 9, 0, 1 + i % 10, i, 0, NULL",
-        f"INSERT INTO running {slice}, 0, 9, 0, lpad(to_hex(i % 100), 32, '0')::uuid, 0, 1, 1, i, 0, 0, NULL",
+        f"INSERT INTO queued {slice}, 0, 9, 0, 1 + i % 1000, i, 0, NULL",
+        f"INSERT INTO running {slice}, 0, 9, 0, {session}, 0, 1, 1, i, 0, 0, NULL",
         f"INSERT INTO history {slice}, 'success', '', '', 0, 0, i, NULL, NULL, NULL, NULL, NULL, 0",
         f"INSERT INTO attempts SELECT {id}, 1, 0, 1, '', {id}, 'failed', 'error', i, i, NULL, NULL",
         f"INSERT INTO logs SELECT {id}, 0, 1, 0, 1, 0, 9, NULL, NULL, ''",
         f"INSERT INTO progress SELECT {id}, 0, 1, 5, '', i",
         f"INSERT INTO steps SELECT {id}, 0, 'pay', 1, '', i",
-        f"INSERT INTO requests SELECT {id}, 0, 1, CASE i % 2 WHEN 0 THEN 'cancel' ELSE 'timeout' END, {job}, '', i",
+        f"INSERT INTO requests SELECT {id}, 0, 1, CASE i % 2 WHEN 0 THEN 'cancel' ELSE 'timeout' END, {session}, '', i",
         f"INSERT INTO jobs SELECT {id}, 1, 'job-' || i, 1, 'active', i, i",
         f"INSERT INTO job_versions SELECT {id}, 1, '{{}}', 1, 1, i",
         f"INSERT INTO triggers SELECT {id}, {id}, 1, 'x', 1, '{{}}', '{{}}', NULL, NULL, 'active', i, NULL, NULL, 0, i",

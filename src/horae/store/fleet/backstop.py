@@ -10,14 +10,15 @@ from horae.store.executions.leaving.cancel import request_stop
 from horae.store.script import Fetch, Script, Statement
 
 FIRST = (UUID(int=0), 0)
-_ASKED = "EXISTS (SELECT 1 FROM requests q WHERE q.parcel = r.parcel AND q.item = r.lo AND q.kind = "
+# It has LIMIT 1 and not EXISTS, for which PostgreSQL may read all requests.
+_ASKED = "(SELECT 1 FROM requests q WHERE q.parcel = r.parcel AND q.item = r.lo AND q.kind IN "
 LONG_RUNNING = Statement(
     "long_running",
     "SELECT r.parcel, r.lo, r.hi, r.session, r.granted_at, r.started_at,"
     " (SELECT g.at FROM progress g WHERE g.parcel = r.parcel AND g.item = r.lo AND g.attempt = r.attempt),"
-    f" {_ASKED}'startTimeout'), p.due_at, p.job, p.version FROM running r"
+    f" {_ASKED}('startTimeout') LIMIT 1) IS NOT NULL, p.due_at, p.job, p.version FROM running r"
     " JOIN parcels p ON p.id = r.parcel WHERE (r.parcel, r.lo) > ($1, $2) AND r.granted_at < $3"
-    f" AND NOT {_ASKED}'timeout') AND NOT {_ASKED}'heartbeatTimeout') AND NOT {_ASKED}'totalTimeout')"
+    f" AND {_ASKED}('timeout', 'heartbeatTimeout', 'totalTimeout') LIMIT 1) IS NULL"
     " ORDER BY r.parcel, r.lo LIMIT $4",
 )
 
