@@ -222,7 +222,12 @@ async def test_a_job_that_does_not_run_shows_the_reason_and_remedy(page, site, r
     first = page.locator(".gates li").first
     await expect(first).to_contain_text("no-worker")
     await expect(first.locator("code")).to_have_text("horae worker --label gpu=a100")
+    await expect(page.locator(".explain")).to_contain_text("Its start cannot be estimated.")
     await check(page)
+    await page.goto(f"{site.url}/ui/jobs/train?tab=explain")
+    reason = "Its start cannot be estimated: No live worker carries the label gpu=a100."
+    await expect(page.locator("main .entry")).to_contain_text(reason)
+    await page.goto(f"{site.url}/ui/executions/{id}")
     await page.get_by_role("button", name="Cancel", exact=True).click()
     await page.get_by_role("button", name="Cancel it").click()
     await expect(page.locator("h1")).to_contain_text("cancelled")  # the page updates by itself
