@@ -13,8 +13,8 @@ from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, VirtualClock
 from horae.errors import Busy
 from horae.features.archive.engine import archiver as archiving
+from horae.features.archive.engine import files as writing
 from horae.features.archive.engine import reader as reading
-from horae.features.archive.engine import writing
 from horae.features.archive.part import ArchivePart
 from horae.features.artifacts.store import artifacts
 from horae.features.erasure.model import ErasureSelection

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.errors import BadInput
-from horae.features.templates.model.read import read_template, read_use
-from horae.features.templates.model.values import JobTemplate, fill_placeholders
+from horae.features.templates.model.values import JobTemplate, fill_placeholders, read_template, read_use
 from horae.model.definitions.job import Spec
 from horae.model.definitions.reading.patch import patched_form
 from horae.model.definitions.tasks import CommandTask

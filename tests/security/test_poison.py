@@ -11,7 +11,7 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.features.templates.model.read import read_template
+from horae.features.templates.model.values import read_template
 from horae.model.definitions.reading.read import parse_definition
 from horae.model.definitions.resource_limits import ResourceLimits
 from horae.model.definitions.tasks import CommandTask, PythonTask

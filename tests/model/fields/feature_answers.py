@@ -15,7 +15,7 @@ from horae.features.erasure.routes import ErasureBody
 from horae.features.events.hook_routes import HookBody
 from horae.features.rollouts.model.read import plan_of
 from horae.features.rollouts.model.read import read_request as read_rollout
-from horae.features.templates.model.read import read_template
+from horae.features.templates.model.values import read_template
 from horae.server.reading.bodies import decode
 from tests.model.fields import feature_corpus
 

@@ -8,8 +8,7 @@ from horae.engine.parts.part import ServerPart
 from horae.engine.parts.work import WorkPart
 from horae.engine.service import Service
 from horae.engine.workflows.steps_by_hand import StepsByHand
-from horae.engine.workflows.workflow_graphs import WorkflowGraphs
-from horae.engine.workflows.workflow_grid import WorkflowGrid
+from horae.engine.workflows.workflow_views import WorkflowGraphs, WorkflowGrid
 from horae.engine.workflows.workflows import WorkflowAdvancer, WorkflowOpener
 from horae.model.executions.tracer import Tracer
 

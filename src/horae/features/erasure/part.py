@@ -5,8 +5,7 @@ from horae.engine.server_node import ServerNode
 from horae.engine.storage.file_storage import open_storage
 from horae.features.archive.engine.reader import ArchiveReader
 from horae.features.erasure.engine.executions import Erasures
-from horae.features.erasure.engine.namespace_ends import NamespaceCanceller
-from horae.features.erasure.engine.namespaces import NamespaceErasures
+from horae.features.erasure.engine.namespaces import NamespaceCanceller, NamespaceErasures
 
 
 class ErasurePart(ServerPart):

@@ -14,7 +14,7 @@ from horae.cli.request import lists, request
 from horae.cli.terminal import echo
 from horae.cli.values import read_json
 from horae.errors import BadInput
-from horae.features.events.model.hook import HOOK
+from horae.features.events.model.view import HOOK
 
 
 @click.group(

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from horae.errors import BadInput, BadSignature, NotFound, TooLarge
-from horae.features.events.model.hook import HOOK, HookRequest
-from horae.features.events.model.view import HookView, WebhookReceipt
+from horae.features.events.model.view import HOOK, HookRequest, HookView, WebhookReceipt
 from horae.features.events.part import EventsPart
 from horae.model.base.duration import parse_duration
 from horae.model.fields.derived import decoded

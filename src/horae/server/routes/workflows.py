@@ -6,7 +6,7 @@ from msgspec import Meta, Raw, field
 
 from horae.engine.base.execution_sealing import without_sealed
 from horae.engine.executions.reruns import RerunRequest
-from horae.engine.workflows.workflow_grid import GridOrder
+from horae.engine.workflows.workflow_views import GridOrder
 from horae.errors import BadInput, Conflict, Forbidden, Gone, NotFound, OverQuota, TooLarge
 from horae.model.base.view import Page
 from horae.model.executions.execution_view import ExecutionView

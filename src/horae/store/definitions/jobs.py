@@ -49,9 +49,6 @@ ROLLING = Statement("rollout_that_is_on", "SELECT rollout FROM jobs WHERE id = $
 VERSIONS = Statement(
     "job_versions", "SELECT job, version, spec, created_at FROM job_versions WHERE job = $1 ORDER BY version DESC"
 )
-VERSION = Statement(
-    "job_version", "SELECT job, version, spec, created_at FROM job_versions WHERE job = $1 AND version = $2"
-)
 DEFINITIONS = Statement(
     "definitions",
     "SELECT v.job, v.version, v.spec FROM given JOIN job_versions v ON v.job = given.job AND v.version = given.version",
@@ -227,11 +224,6 @@ def versions(job: UUID) -> Script[list[JobVersion]]:
     """Return all versions of a job, newest first."""
     rows = yield Fetch(VERSIONS, (job,))
     return [_version(row) for row in rows]
-
-
-def version(job: UUID, number: int) -> Script[JobVersion | None]:
-    rows = yield Fetch(VERSION, (job, number))
-    return _version(rows[0]) if rows else None
 
 
 def _version(row: Row) -> JobVersion:

@@ -13,8 +13,7 @@ from horae.engine.executions.executions import Executions
 from horae.engine.service import Alarm, Wait
 from horae.engine.storage.file_storage import FileStorage
 from horae.env import SECOND, Env, Instant, Micros
-from horae.features.archive.engine.files import discard
-from horae.features.archive.engine.writing import Writing
+from horae.features.archive.engine.files import Writing, discard
 from horae.features.archive.store import archives
 from horae.model.base.ids import execution_id
 from horae.model.base.instant import format_instant

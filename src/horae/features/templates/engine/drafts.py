@@ -11,8 +11,7 @@ from horae.engine.definitions.job_drafts import Derivation, Derive
 from horae.engine.definitions.jobs import Jobs
 from horae.engine.definitions.owned_jobs import NO_SIBLINGS, SiblingChanges
 from horae.errors import BadInput, Forbidden, HoraeError
-from horae.features.templates.model.read import read_use
-from horae.features.templates.model.values import JobTemplate
+from horae.features.templates.model.values import JobTemplate, read_use
 from horae.features.templates.store import templates
 from horae.model.definitions.job import Spec
 from horae.model.workflows.decisions.naming import calls_of

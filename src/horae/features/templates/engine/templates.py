@@ -14,8 +14,7 @@ from horae.env import Env
 from horae.errors import Busy, Conflict, HoraeError, NotFound, Stale
 from horae.features.templates.engine import changes
 from horae.features.templates.engine.drafts import dependencies_first, derivation_from, derive, draft_all
-from horae.features.templates.model.read import read_template
-from horae.features.templates.model.values import Body, JobTemplate
+from horae.features.templates.model.values import Body, JobTemplate, read_template
 from horae.features.templates.model.view import AffectedJobView, TemplateView, show_template
 from horae.features.templates.store import templates
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 from uuid import UUID
 
+import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
@@ -24,7 +25,7 @@ from horae.model.expressions.meter import current_meter, definition_budget
 from horae.model.expressions.template import Expression, TemplateError, as_text, charged, expression_end
 from horae.model.fields.kinds import Choice, Custom, Name, Text
 from horae.model.fields.table import Field, JoinedRows, Table
-from horae.model.fields.values import an_object, refuse_unknown
+from horae.model.fields.values import NAME, a_name, an_object, refuse_unknown, shallow
 
 NOT_FILLED = ("name", "template", "with")  # fields that only the jobs made from a template give
 MOST_PARAMETERS = 100
@@ -38,6 +39,7 @@ _SHELL = re.compile(r"\.command\.shell$")
 _DATA = re.compile(r"\.(params|env|http|tags|schema|schedule|triggers|with)(\.|\[|$)")
 _PLACE = re.compile("\0([0-9]+)\0")
 _PARAMETER_NAME = re.compile(r"(?<![\w.\"'])with\s*(?:\.\s*(\w+)|\[\s*[\"']([^\"']+)[\"']\s*\])")
+MOST_BYTES = 256 * 1024
 
 
 def _read_filled(value: Any, at: str) -> dict[str, Any]:
@@ -237,3 +239,32 @@ def check_expressions(value: Any, known: dict[str, Any], field: str = "job") -> 
                         f"The template's parameters: {names}.",
                         field=field,
                     )
+
+
+def read_template(name: str, body: Any) -> tuple[str, Body]:
+    """Parse a template into its name and body. Raises BadInput."""
+    document = an_object(body, "body", HOW)
+    shallow(document, "body")
+    FIELDS.refuse_unknown(document)
+    given = {field: value for field, value in document.items() if value is not None}
+    if given.get("kind", "template") != "template":
+        raise BadInput("This is not a template.", 'Write "kind": "template", or leave the kind out.', field="kind")
+    template_name = a_name(given.get("name", name), "name", NAME)
+    if name and template_name != name:
+        raise BadInput(f'The template is named "{name}".', "Leave the name out, or give this name.", field="name")
+    made: Body = TEMPLATE.make({field: value for field, value in given.items() if field in TEMPLATE.names})
+    check_expressions(made.job, made.parameters)
+    if len(msgspec.json.encode(made)) > MOST_BYTES:
+        raise BadInput("The template is too large.", f"Keep it under {MOST_BYTES} bytes.", field="job")
+    return template_name, made
+
+
+def read_use(body: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Return the template named by a job, the values for it, and the job's own fields. Raises BadInput."""
+    name = a_name(body["template"], "template", NAME)
+    given = body.get("with")
+    values = an_object({} if given is None else given, "with", 'Write the parameters\' values: {"region": "eu"}.')
+    shallow(values, "with")
+    own = {field: value for field, value in body.items() if field not in ("template", "with")}
+    refuse_unknown(own, JOB.names, "A job")
+    return name, values, own

@@ -1,26 +1,83 @@
-"""The grid of a job: its executions, newest first, by the steps of its workflow."""
+"""Views of workflows: the graph of an execution, with its pause and resumption, and the grid of a job's executions.
+
+The grid has the executions, newest first, by the steps of the workflow.
+"""
 
 from typing import Literal
 from uuid import UUID
 
 from horae.engine.base.refs import find_job
-from horae.env import Instant
+from horae.engine.executions.executions import Executions
+from horae.env import Env, Instant
+from horae.errors import Conflict
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.ids import execution_id
 from horae.model.base.instant import format_instant
 from horae.model.base.view import in_seconds
-from horae.model.executions.execution_view import shown_interval
+from horae.model.executions.execution import FINAL
+from horae.model.executions.execution_view import ExecutionView, shown_interval
 from horae.model.executions.parcel import Extras
+from horae.model.workflows.decisions.graph import GraphView, show_graph
 from horae.model.workflows.decisions.values import Workflow
 from horae.model.workflows.grid_view import GridItemView, GridView
 from horae.store.contract import Store
 from horae.store.executions.reads import execution_lists
 from horae.store.executions.reads.execution_lists import END, Chosen, ExecutionFilter
 from horae.store.executions.reads.item_parts import MOST_BYTES
+from horae.store.triggers.dependencies.starts import Consequences
+from horae.store.workflows import pause as flow_pause
 from horae.store.workflows import reads as flow_reads
 
 MOST_CELLS = 20_000  # executions times steps in one page
 GridOrder = Literal["run", "interval"]
+
+
+class WorkflowGraphs:
+    """Shows workflows, also ended ones until they are deleted, and pauses and resumes running ones."""
+
+    def __init__(self, env: Env, store: Store, executions: Executions) -> None:
+        self._env, self._store, self._executions = env, store, executions
+
+    async def graph(self, namespace: int, ref: str | UUID) -> GraphView:
+        """Return the steps of an execution, their states and their dependencies. Raises NotFound, Gone, or Conflict."""
+        execution = (await self._executions.find(namespace, ref)).execution
+        found = await self._store.read(lambda: flow_reads.read_workflow(execution.id))
+        if found is None:
+            raise _no_workflow(execution.id, execution.state in FINAL)
+        return show_graph(
+            found.plan, found.held.flow, found.steps, found.names, found.held.began_at, execution.completed_at,
+            execution.state, self._env.now(), found.waits, found.starts,
+        )  # fmt: skip
+
+    async def pause(self, namespace: int, ref: str | UUID) -> ExecutionView:
+        """Let no step start until the workflow is resumed. Running steps go on."""
+        return await self._change(namespace, ref, pause=True)
+
+    async def resume(self, namespace: int, ref: str | UUID) -> ExecutionView:
+        """Let steps start again."""
+        return await self._change(namespace, ref, pause=False)
+
+    async def _change(self, namespace: int, ref: str | UUID, *, pause: bool) -> ExecutionView:
+        execution = (await self._executions.find(namespace, ref)).execution
+        consequences = Consequences()
+        move = flow_pause.pause if pause else flow_pause.resume
+        if not await self._store.change(lambda now: move(execution.id, self._env.new_id, now, consequences)):
+            raise _no_workflow(execution.id, execution.state in FINAL)
+        self._store.started(consequences)
+        self._store.created(consequences.parcels)
+        return await self._executions.get(namespace, execution.id)
+
+
+def _no_workflow(ref: UUID, ended: bool) -> Conflict:
+    if ended:
+        return Conflict(
+            f"Execution {ref} is not a workflow, or has ended.",
+            f"`horae executions show {ref}` shows its result; a workflow runs again with `horae executions rerun`.",
+        )
+    return Conflict(
+        f"Execution {ref} is not a workflow, or has not begun.",
+        f"`horae explain {ref}` shows what it waits for.",
+    )
 
 
 class WorkflowGrid:
