@@ -30,7 +30,7 @@ DONE = {
 AUDIT = {
     "jobId": "j1", "jobName": "report", "from": BETWEEN[1], "to": BETWEEN[3], "knownFrom": None, "fires": 1400,
     "rows": 12, "versions": 1, "dispositions": {"fired": 1390, "skipped-overlap": 10}, "undecided": 0, "findings": [],
-    "unnamed": 0, "tzdata": "2026a", "notes": [],
+    "unlistedFires": 0, "tzdata": "2026a", "notes": [],
 }  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def test_an_audit_that_finds_something_exits_with_1_and_names_it():
         "kind": "uncovered", "trigger": "schedule", "triggerId": "t1", "first": BETWEEN[1], "last": BETWEEN[3],
         "fires": 250, "instants": [BETWEEN[1]], "detail": None,
     }  # fmt: skip
-    api = FakeApi({"GET /audit/fires": {**AUDIT, "findings": [hole], "unnamed": 249}})
+    api = FakeApi({"GET /audit/fires": {**AUDIT, "findings": [hole], "unlistedFires": 249}})
     result = run(api, "audit", "fires", "report", *BETWEEN)
 
     assert result.exit_code == 1

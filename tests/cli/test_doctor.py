@@ -28,7 +28,7 @@ POSTGRES = {
 FIRST, SECOND = (base64.b64encode(bytes([n]) * 32).decode() for n in (1, 2))
 HEALTH = {"status": "ok", "version": "0.1.0"}
 STORE = {
-    "kind": "sqlite", "version": "3.51.3", "revision": "0001", "newest": "0001",
+    "kind": "sqlite", "version": "3.51.3", "revision": "0001", "newestRevision": "0001",
     "settings": {"library": "3.51.3", "journal_mode": "wal", "synchronous": "2"}, "freeBytes": 10**12,
 }  # fmt: skip
 CLOCK = {"now": "2027-01-15T08:00:00Z", "trusted": True, "jumpSeconds": 0.0}
@@ -156,7 +156,7 @@ def test_a_missing_server_is_a_failure_with_a_remedy():
         ),
         ({"GET /store": STORE | {"freeBytes": 2**20}}, {"store disk": "fail"}),
         ({"GET /store": STORE | {"revision": "9999"}}, {"migrations": "fail"}),
-        ({"GET /store": STORE | {"archive": {"problem": "disk full", "since": "now"}}}, {"archive": "fail"}),
+        ({"GET /store": STORE | {"archiveProblem": {"problem": "disk full", "since": "now"}}}, {"archive": "fail"}),
         ({"GET /store": STORE | {"settings": STORE["settings"] | {"synchronous": "1"}}}, {"durability": "fail"}),
         (
             {
@@ -208,16 +208,16 @@ def test_offline_opens_a_sqlite_store():
     assert (found["store"], found["migrations"], found["durability"]) == ("ok", "ok", "ok")
 
 
-SEALED = {"opened": 2, "unopened": 0, "canSeal": True, "problem": None, "remedy": None, "missingKeys": []}
+SEALED = {"decryptable": 2, "undecryptable": 0, "canSeal": True, "problem": None, "remedy": None, "missingKeys": []}
 
 
 @pytest.mark.parametrize(
     ("sealed", "state", "said"),
     [
         (SEALED, "ok", "all of 2"),
-        (SEALED | {"opened": 0}, "ok", "no sealed values"),
-        (SEALED | {"unopened": 3, "missingKeys": ["k1"]}, "fail", "3 sealed values do not open; missing: k1"),
-        (SEALED | {"opened": 0, "canSeal": False, "problem": "There is no master key."}, "warn", "no master key"),
+        (SEALED | {"decryptable": 0}, "ok", "no sealed values"),
+        (SEALED | {"undecryptable": 3, "missingKeys": ["k1"]}, "fail", "3 sealed values cannot be decrypted; missing: k1"),
+        (SEALED | {"decryptable": 0, "canSeal": False, "problem": "There is no master key."}, "warn", "no master key"),
         (SEALED | {"canSeal": False, "problem": "Another key.", "missingKeys": ["k1"]}, "fail", "Another key"),
     ],
 )
@@ -232,7 +232,7 @@ def test_offline_checks_use_the_master_key_of_the_settings(tmp_path, monkeypatch
         await node.prepare()
         await node.base.secrets.put(1, "token", "not to be told")
         await node.part(AlertsPart).channels.create(1, {"name": "ops", "kind": "webhook", "url": "https://horae.test/"})
-        assert (await node.tenancy.sealed_kinds.check()).opened == 2
+        assert (await node.tenancy.sealed_kinds.check()).decryptable == 2
         await node.stop()
 
     asyncio.run(seal())

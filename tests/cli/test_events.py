@@ -22,7 +22,7 @@ UNHEARD = {
 }
 HOOK = {
     "job": "deploy", "trigger": "github", "verify": "signature", "createdAt": "2027-01-15T08:00:00Z",
-    "url": "http://h/api/v1/hooks/hook_x", "secret": "whsec_s", "oldUntil": None, "note": "Not shown again.",
+    "url": "http://h/api/v1/hooks/hook_x", "secret": "whsec_s", "oldValidUntil": None, "note": "Not shown again.",
 }  # fmt: skip
 
 
@@ -82,11 +82,11 @@ def test_a_webhook_is_created_and_shown_once(tmp_path):
     (tmp_path / "secret").write_text("a secret of github's own\n")
 
     told = run(
-        api, "events", "webhook", "deploy", "github", "--secret-file", str(tmp_path / "secret"), "--old-for", "1h"
+        api, "events", "webhook", "deploy", "github", "--secret-file", str(tmp_path / "secret"), "--overlap", "1h"
     )
 
     assert told.stdout.splitlines() == ["url     http://h/api/v1/hooks/hook_x", "secret  whsec_s"]
-    assert api.requests[0].body == {"secret": "a secret of github's own", "oldFor": "1h"}
+    assert api.requests[0].body == {"secret": "a secret of github's own", "overlap": "1h"}
     assert "Not shown again." in told.stderr
 
 

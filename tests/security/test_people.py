@@ -278,7 +278,7 @@ async def test_a_sign_in_at_a_provider_maps_groups_to_roles(node: ServerNode, ad
     me = (await api.get("/api/v1/me")).json()
     assert (me["name"], me["role"]) == ("ada", "admin")
     assert "installation" not in me["permissions"]
-    assert (await admin.get("/api/v1/users/ada")).json()["password"] is False
+    assert (await admin.get("/api/v1/users/ada")).json()["hasPassword"] is False
     await api.aclose()
 
 

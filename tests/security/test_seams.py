@@ -62,7 +62,7 @@ async def test_no_administrator_revokes_permissions_that_they_lack(people: Peopl
     expelled = await boss.delete(f"{USERS}/chief/member")
 
     assert (demoted.status_code, expelled.status_code) == (403, 403)
-    assert "installation" in (await done(root.get(f"{USERS}/chief")))["members"][0]["permissions"]
+    assert "installation" in (await done(root.get(f"{USERS}/chief")))["memberships"][0]["permissions"]
     await done(root.put(f"{USERS}/chief/member", json={"role": "viewer"}))
 
 

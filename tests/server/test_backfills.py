@@ -205,7 +205,7 @@ async def test_an_audit_names_a_hundred_and_counts_the_rest(api: Api, node: Serv
     report = (await api.get("/api/v1/audit/fires", params=query)).json()
 
     assert len(report["findings"][0]["instants"]) == 100
-    assert report["unnamed"] + 100 == report["findings"][0]["fires"] == 2999
+    assert report["unlistedFires"] + 100 == report["findings"][0]["fires"] == 2999
 
 
 async def test_undecided_fires_are_no_holes(api: Api, node: ServerNode, clock: VirtualClock, missed: str):

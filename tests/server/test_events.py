@@ -410,10 +410,10 @@ async def test_an_unknown_token_is_not_found(api: Api, connect: Connect):
 
 async def test_a_secret_is_changed_while_the_old_one_stays_valid(api: Api, connect: Connect, clock: VirtualClock):
     made = await hook(api, {"webhook": True})
-    changed = (await api.post("/api/v1/jobs/load/triggers/hook/webhook", json={"oldFor": "1h"})).json()
+    changed = (await api.post("/api/v1/jobs/load/triggers/hook/webhook", json={"overlap": "1h"})).json()
     assert "url" not in changed
     assert changed["secret"] != made["secret"]
-    assert changed["oldUntil"]
+    assert changed["oldValidUntil"]
 
     for n, secret in enumerate((made["secret"], changed["secret"])):
         headers = signed({"secret": secret}, clock, b"{}", id=f"m{n}")
@@ -425,7 +425,7 @@ async def test_a_secret_is_changed_while_the_old_one_stays_valid(api: Api, conne
 
 async def test_a_new_url_takes_over_from_the_old_one(api: Api, connect: Connect, clock: VirtualClock):
     made = await hook(api, {"webhook": {"verify": "none"}})
-    other = (await api.post("/api/v1/jobs/load/triggers/hook/webhook", json={"oldFor": "1h"})).json()
+    other = (await api.post("/api/v1/jobs/load/triggers/hook/webhook", json={"overlap": "1h"})).json()
     assert path(other) != path(made)
 
     assert [(await call(connect(), one, b"{}", {})).status_code for one in (made, other)] == [202, 202]

@@ -31,15 +31,15 @@ async def told(url: str) -> dict[str, object]:
 async def test_a_sqlite_file(tmp_path: Path):
     document = await told(f"sqlite:///{tmp_path}/horae.db")
     assert document.pop("freeBytes") > 0
-    assert document.pop("sealed")["unopened"] == 0
+    assert document.pop("sealed")["undecryptable"] == 0
     assert document == {
         "kind": "sqlite",
         "version": VERSION,
         "revision": HEAD,
-        "newest": HEAD,
+        "newestRevision": HEAD,
         "settings": {"library": VERSION, "journal_mode": "wal", "synchronous": "2"},
         "features": sorted(feature.name for feature in installed()),
-        "archive": None,
+        "archiveProblem": None,
     }
 
 
@@ -60,5 +60,5 @@ async def test_the_reason_for_a_stopped_archive_is_reported(api: Api, node: Serv
     now = node.env.now()
     await node.store.write(lambda: housekeeping.take_duty(DUTY, node.id, now, now + 1))
     await node.store.write(lambda: housekeeping.report_duty(DUTY, "the disk is full", now))
-    told = (await api.get("/api/v1/store")).json()["archive"]
+    told = (await api.get("/api/v1/store")).json()["archiveProblem"]
     assert told == {"problem": "the disk is full", "since": format_instant(now)}

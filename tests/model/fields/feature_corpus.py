@@ -104,7 +104,7 @@ OWN: dict[str, tuple[Any, ...]] = {
     "filter": ({"job": "report"}, {"jb": 1}, {"olderThan": "7d"}, {"limit": 0}),
     "where": ({"tag": "customer=c-17"}, {"key": "k"}, {"params": {"a": 1}}, {"tga": "x"}, {"tag": "x" * 257}),
     "newUrl": (True,),
-    "oldFor": ("1h", 3600),
+    "overlap": ("1h", 3600),
     "limit": (1, 1000, 1001),
 }  # fmt: skip
 ROLLOUT = {"version": 3, "share": "10%"}
@@ -173,7 +173,7 @@ SHAPES: dict[str, Callable[[], Shapes]] = {
     "backfill": lambda: iter([(dict(BACKFILL), OF_BACKFILLS)]),
     "replay": lambda: iter([({"filter": {"job": "report"}}, ("filter", "rate", "params"))]),
     "dead letters": lambda: iter([({}, (*WHICH, "limit", "cursor"))]),
-    "webhook": lambda: iter([({}, ("secret", "newUrl", "oldFor"))]),
+    "webhook": lambda: iter([({}, ("secret", "newUrl", "overlap"))]),
     "erasure": lambda: iter([({"where": {"tag": "a"}}, ("where", "cursor", "limit"))]),
 }
 

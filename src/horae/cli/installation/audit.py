@@ -105,5 +105,5 @@ def _print_fires(api: Api, report: dict[str, Any]) -> None:
         ("INSTANTS", lambda one: one.get("detail") or " ".join(one["instants"])),
     ]
     api.out.table(report["findings"], columns)
-    if report["unnamed"]:
-        api.out.say(f"{report['unnamed']:,} more fires are not listed.")
+    if report["unlistedFires"]:
+        api.out.say(f"{report['unlistedFires']:,} more fires are not listed.")

@@ -61,7 +61,7 @@ def reported_checks(document: dict[str, Any]) -> list[Check]:
     found = [Check("store", "ok", f"{product_of(facts)}, the server reaches it"), *settings_checks(facts)]
     if "sealed" in document:
         found.append(sealed_check(document["sealed"]))
-    if trouble := document.get("archive"):
+    if trouble := document.get("archiveProblem"):
         found.append(_archive_check(trouble))
     if facts.free is None:
         return found
@@ -84,16 +84,16 @@ async def _sealed_state(driver: "Driver", settings: Settings, env: Env) -> dict[
 
 def sealed_check(sealed: dict[str, Any]) -> Check:
     """Check that the master key opens all sealed values."""
-    opened, unopened = sealed["opened"], sealed["unopened"]
-    if unopened:
+    good, bad = sealed["decryptable"], sealed["undecryptable"]
+    if bad:
         keys = ", ".join(sealed["missingKeys"]) or "none that is known"
         remedy = "Also give the server the key that sealed these values: HORAE_SECRET_KEY=NEW,OLD."
-        return Check("master key", "fail", f"{unopened:,} sealed values do not open; missing: {keys}", remedy)
+        return Check("master key", "fail", f"{bad:,} sealed values cannot be decrypted; missing: {keys}", remedy)
     if not sealed["canSeal"]:
         state: State = "fail" if sealed["missingKeys"] else "warn"
         return Check("master key", state, sealed["problem"] or "", sealed["remedy"] or "")
     return Check(
-        "master key", "ok", f"opens all of {opened:,} sealed values" if opened else "works; there are no sealed values"
+        "master key", "ok", f"decrypts all of {good:,} sealed values" if good else "works; there are no sealed values"
     )
 
 
@@ -109,7 +109,7 @@ def reported_facts(document: dict[str, Any]) -> "Facts":
     return Facts(
         dialect=document["kind"],
         version=document["revision"],
-        newest=document["newest"],
+        newest=document["newestRevision"],
         settings=document["settings"],
         free=document["freeBytes"],
     )

@@ -216,7 +216,7 @@ async def usage(api: Api, name: str | None, since: str | None, until: str | None
     used: dict[str, Any] = (await api.client.namespaces.usage(name, since=since, until=until)).raw
     if not api.out.is_for_people:
         return api.out.document(used)
-    over = f" Over its quota: {used['over']}." if used.get("over") else ""
+    over = f" Over its quota: {used['exceeded']}." if used.get("exceeded") else ""
     api.out.say(f"{used['queued']:,} queued, {used['waiting']:,} waiting, {used['running']:,} running.{over}")
     columns: list[Column] = [
         ("DAY", "day"),

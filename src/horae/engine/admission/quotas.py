@@ -214,7 +214,7 @@ class Quotas:
         quota = (await self._store.read(quotas.all_quotas)).get(namespace, Quota())
         today = used.get(day_of(self._env.now()), QuotaUsage())
         return UsageView(
-            namespace=name, queued=queued, waiting=waiting, running=running, over=used_up(quota, today),
+            namespace=name, queued=queued, waiting=waiting, running=running, exceeded=used_up(quota, today),
             quota=QUOTA.write(quota), days=[_day(day, use) for day, use in used.items()],
         )  # fmt: skip
 

@@ -78,7 +78,7 @@ class StoreReport:
         """Return the report. Nothing is changed."""
         facts = await examine(self._store.driver, self._env.now())
         return StoreView(
-            kind=facts.dialect, version=facts.product, revision=facts.version, newest=facts.newest,
+            kind=facts.dialect, version=facts.product, revision=facts.version, newest_revision=facts.newest,
             settings=facts.settings, free_bytes=facts.free, sealed=await self._sealed.check(),
         )  # fmt: skip
 

@@ -51,7 +51,7 @@ class SealedKinds:
         known = await self._store.read(sealing.known_keys)
         refusal = self._sealer.refusal
         return SealedValuesView(
-            opened=opened, unopened=unopened, can_seal=refusal is None,
+            decryptable=opened, undecryptable=unopened, can_seal=refusal is None,
             problem=None if refusal is None else refusal.detail, remedy=None if refusal is None else refusal.remedy,
             missing_keys=sorted(known - self._sealer.names),
         )  # fmt: skip

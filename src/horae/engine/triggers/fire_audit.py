@@ -52,7 +52,7 @@ class FiresAudit(View, frozen=True, kw_only=True):
         int, Meta(description="Due fires that are not decided yet, because their trigger is paused or late.")
     ]
     findings: list[FireFindingView]
-    unnamed: Annotated[int, Meta(description="Fires of findings whose instants are not listed.")]
+    unlisted_fires: Annotated[int, Meta(description="Fires of findings whose instants are not listed.")]
     tzdata: Annotated[str, Meta(description="The version of the time zone rules by which the fires were computed.")]
     notes: list[str]
 
@@ -94,7 +94,7 @@ class FireAuditor:
             known_from=format_instant(report.known_from) if report.known_from else None, fires=report.fires,
             rows=report.rows, versions=report.triggers, dispositions=dict(report.dispositions),
             undecided=report.undecided, findings=[_shown(finding) for finding in report.findings],
-            unnamed=report.unnamed, tzdata=tzdata_version(), notes=notes,
+            unlisted_fires=report.unnamed, tzdata=tzdata_version(), notes=notes,
         )  # fmt: skip
 
 

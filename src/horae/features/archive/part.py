@@ -24,7 +24,7 @@ class ArchivePart(ServerPart):
         )  # fmt: skip
 
     async def complete_report(self, report: StoreView) -> StoreView:
-        return structs.replace(report, archive=await self.archiver.trouble())
+        return structs.replace(report, archive_problem=await self.archiver.trouble())
 
     def services(self, roles: Collection[str]) -> Sequence[Service]:
         return [self.archiver] if "scheduler" in roles else ()

@@ -88,7 +88,7 @@ request(
 @events.command(
     examples=(
         "horae events webhook deploy github",
-        "horae events webhook deploy github --secret-file secret.txt --old-for 1h",
+        "horae events webhook deploy github --secret-file secret.txt --overlap 1h",
     )
 )
 @click.argument("job")
@@ -118,8 +118,8 @@ async def webhook(api: Api, job: str, trigger: str, secret_file: str | None, end
         if field in created.raw:
             echo(f"{field:<8}{created.raw[field]}")
     echo(created.raw["note"], err=True)
-    if created.raw.get("oldUntil"):
-        echo(f"The previous secret or URL is valid until {created.raw['oldUntil']}.", err=True)
+    if created.raw.get("oldValidUntil"):
+        echo(f"The previous secret or URL is valid until {created.raw['oldValidUntil']}.", err=True)
     return None
 
 

@@ -64,18 +64,18 @@ class EventsResource(Resource):
         return ApiDocument.of(await self._caller.get(path_of("jobs", ref, "triggers", name, "webhook")))
 
     async def create_webhook(
-        self, ref: str, name: str, *, secret: str | None = None, new_url: bool = False, old_for: Span | None = None
+        self, ref: str, name: str, *, secret: str | None = None, new_url: bool = False, overlap: Span | None = None
     ) -> ApiDocument:
-        """Create a trigger's webhook, or give it a new secret; the old one stays valid for `old_for`.
+        """Create a trigger's webhook, or give it a new secret; the old one stays valid for `overlap`.
 
         URL and secret are shown only in this answer. `new_url` creates a new URL, too. A webhook without
         signatures always gets a new URL, because its URL is its only secret.
 
         `secret`: The sender's secret; by default a new secret is generated. `new_url`: Create a new URL beside
-        the old one. `old_for`: How long the old secret or URL stays valid. "5m", "1h30m", ISO 8601 or seconds; 1d
+        the old one. `overlap`: How long the old secret or URL stays valid. "5m", "1h30m", ISO 8601 or seconds; 1d
         by default.
         """
-        body = given(secret=secret, new_url=new_url or None, old_for=span(old_for))
+        body = given(secret=secret, new_url=new_url or None, overlap=span(overlap))
         return ApiDocument.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "webhook"), body))
 
     async def delete_webhook(self, ref: str, name: str) -> None:

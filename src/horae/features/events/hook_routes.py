@@ -40,7 +40,7 @@ async def get_hook(call: ApiCall) -> Response:
 
 @post(_PATH, "hooks.create", HookView, access=EDIT, scope=by_job, audit=ACTION, status=201, refuses=(NotFound,))
 async def make(call: ApiCall, body: HookBody) -> Response:
-    """Create a trigger's webhook, or give it a new secret; the old one stays valid for `oldFor`.
+    """Create a trigger's webhook, or give it a new secret; the old one stays valid for `overlap`.
 
     URL and secret are shown only in this answer. `newUrl` creates a new URL, too. A webhook without signatures always
     gets a new URL, because its URL is its only secret.
@@ -48,7 +48,7 @@ async def make(call: ApiCall, body: HookBody) -> Response:
     asked = HookRequest(**{row.attribute: getattr(body, row.attribute) for row in HOOK.rows})
     view = await call.node.part(EventsPart).hooks.create(
         call.namespace, call.path("ref"), call.path("name"), secret=asked.secret, new_url=asked.new_url,
-        old_for=parse_duration(asked.old_for, field="oldFor"),
+        overlap=parse_duration(asked.overlap, field="overlap"),
     )  # fmt: skip
     reply = ok(view, 201)
     reply.stored_body = encode(msgspec.structs.replace(view, url=msgspec.UNSET, secret=msgspec.UNSET))

@@ -58,8 +58,8 @@ async def create(api: Api, name: str, role: str, permissions: tuple[str, ...], f
 COLUMNS: list[Column] = [
     ("NAME", "name"),
     ("ACTIVE", "active"),
-    ("SIGNS IN", lambda one: "password" if one["password"] else "identity provider"),
-    ("ROLES", lambda one: ", ".join(f"{m['namespace']}: {m['role']}" for m in one["members"])),
+    ("SIGNS IN", lambda one: "password" if one["hasPassword"] else "identity provider"),
+    ("ROLES", lambda one: ", ".join(f"{m['namespace']}: {m['role']}" for m in one["memberships"])),
     ("SIGNED IN", TimeField("signedInAt")),
 ]
 request(

@@ -21,7 +21,7 @@ UserName = Annotated[str, Meta(min_length=1, max_length=128)]
 UserPassword = Annotated[str, Meta(min_length=1, max_length=1024)]
 
 
-class MemberView(View, frozen=True, kw_only=True):
+class MembershipView(View, frozen=True, kw_only=True):
     """The role and permissions of a user in a namespace."""
 
     namespace: str
@@ -34,21 +34,21 @@ class UserView(View, frozen=True, kw_only=True):
 
     name: str
     active: bool
-    password: Annotated[
+    has_password: Annotated[
         bool, Meta(description="Whether the user has a password, or else signs in at an identity provider.")
     ]
     created_at: Time
     signed_in_at: Time | None = None
-    members: list[MemberView]
+    memberships: list[MembershipView]
 
     @classmethod
     def of(cls, user: User) -> "UserView":
-        members = [
-            MemberView(namespace=member.namespace_name, role=member.role, permissions=member.permissions)
+        memberships = [
+            MembershipView(namespace=member.namespace_name, role=member.role, permissions=member.permissions)
             for member in user.members
         ]
         return cls(
-            name=user.name, active=user.is_active, password=user.has_password, members=members,
+            name=user.name, active=user.is_active, has_password=user.has_password, memberships=memberships,
             created_at=format_instant(user.created_at), signed_in_at=shown_time(user.signed_in_at),
         )  # fmt: skip
 

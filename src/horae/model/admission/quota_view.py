@@ -33,13 +33,13 @@ class QuotaDayView(View, frozen=True, kw_only=True):
 
 
 class UsageView(View, frozen=True, kw_only=True):
-    """The current and daily usage of a namespace; `over` says which daily bound is used up today."""
+    """The current and daily usage of a namespace; `exceeded` says which daily bound is used up today."""
 
     namespace: str
     queued: int
     waiting: int
     running: int
-    over: str | None = None
+    exceeded: str | None = None
     quota: dict[str, Any]
     days: list[QuotaDayView]
 

@@ -13,8 +13,8 @@ class SealedValuesView(View, frozen=True, kw_only=True):
     Only a limited number of values is checked.
     """
 
-    opened: int
-    unopened: int
+    decryptable: int
+    undecryptable: int
     can_seal: bool
     problem: Annotated[str | None, Meta(description="Why the server cannot seal new values.")] = None
     remedy: str | None = None
@@ -23,7 +23,7 @@ class SealedValuesView(View, frozen=True, kw_only=True):
     ] = []
 
 
-class TroubleView(View, frozen=True, kw_only=True):
+class OngoingProblem(View, frozen=True, kw_only=True):
     """An ongoing problem, and its start."""
 
     problem: str
@@ -33,16 +33,17 @@ class TroubleView(View, frozen=True, kw_only=True):
 class StoreView(View, frozen=True, kw_only=True):
     """The state of the store.
 
-    `revision` is the schema revision of its tables, `newest` the latest revision that this server knows. `features` are
-    the enabled features of this server. `archive` is the problem that prevents archiving, or null.
+    `revision` is the schema revision of its tables, `newestRevision` the latest revision that this server knows.
+    `features` are the enabled features of this server. `archiveProblem` is the problem that prevents archiving, or
+    null.
     """
 
     kind: str
     version: str
     revision: str | None
-    newest: str
+    newest_revision: str
     settings: dict[str, str]
     free_bytes: int | None
     sealed: SealedValuesView
     features: tuple[str, ...] = ()
-    archive: TroubleView | None = None
+    archive_problem: OngoingProblem | None = None

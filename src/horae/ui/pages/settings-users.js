@@ -19,13 +19,13 @@ export function People() {
     title: "Take out", method: "DELETE", path: `/users/${encodeURIComponent(one.name)}/member`, cli: ["users", "revoke", one.name], after: list.top, done: `${one.name} is not in this namespace any more.`,
     confirm: { title: `Take ${one.name} out of ${me.value.namespace}?`, body: "Their browsers lose this namespace at once.", action: "Take out", danger: true },
   });
-  const here = (one) => one.members.find((member) => member.namespace === me.value.namespace);
+  const here = (one) => one.memberships.find((member) => member.namespace === me.value.namespace);
   const columns = [
     { title: "name", cell: (one) => html`<b>${one.name}</b>` },
     { title: "role here", cell: (one) => here(one)?.role ?? "" },
-    { title: "namespaces", className: "wide", cell: (one) => one.members.map((member) => `${member.namespace} (${member.role})`).join(", ") },
+    { title: "namespaces", className: "wide", cell: (one) => one.memberships.map((member) => `${member.namespace} (${member.role})`).join(", ") },
     { title: "last signed in", cell: (one) => html`<${Time} at=${one.signedInAt} ago />` },
-    { title: "state", cell: (one) => (one.active ? (one.password ? "let in" : "let in by the provider") : "not let in") },
+    { title: "state", cell: (one) => (one.active ? (one.hasPassword ? "let in" : "let in by the provider") : "not let in") },
     { title: "", key: "actions", cell: (one) => html`<span class="actions nowrap"><button type="button" onClick=${() => setChanging(one)}>Role …</button><${ActionButton} action=${out(one)} role="admin" /></span>` },
   ];
   const empty = html`<${Empty} title="Nobody yet." command="horae users create ada --role operator">People sign in with a password or at your identity provider. Until then this browser's link is the way in.<//>`;

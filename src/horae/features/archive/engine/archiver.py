@@ -17,7 +17,7 @@ from horae.features.archive.engine.files import Writing, discard
 from horae.features.archive.store import archives
 from horae.model.base.ids import execution_id
 from horae.model.base.instant import format_instant
-from horae.model.base.store_view import TroubleView
+from horae.model.base.store_view import OngoingProblem
 from horae.model.tenancy.namespace import Outcome, Retention
 from horae.store.contract import Store
 from horae.store.executions.reads import housekeeping
@@ -62,10 +62,10 @@ class Archiver:
     def is_failing(self) -> bool:
         return bool(self._failures_in_row or self._unread)
 
-    async def trouble(self) -> TroubleView | None:
+    async def trouble(self) -> OngoingProblem | None:
         """Return the stored problem that prevents archiving, or None."""
         found = await self._store.read(lambda: housekeeping.problem_of(DUTY))
-        return None if found is None else TroubleView(problem=found[0], since=format_instant(found[1]))
+        return None if found is None else OngoingProblem(problem=found[0], since=format_instant(found[1]))
 
     async def step(self) -> Wait:
         """Archive the next page of parcels of each namespace that archives executions."""

@@ -55,16 +55,16 @@ class Hooks:
 
     async def create(
         self, namespace: int, ref: str, name: str, *, secret: str | None = None, new_url: bool = False,
-        old_for: Micros = OLD_FOR,
+        overlap: Micros = OLD_FOR,
     ) -> HookView:  # fmt: skip
-        """Create a trigger's webhook, or give it a new secret; the old secret stays valid for `old_for`.
+        """Create a trigger's webhook, or give it a new secret; the old secret stays valid for `overlap`.
 
         With `new_url` it also gets a new URL. A webhook without signatures always gets a new URL, because its URL is
         its only secret.
         """
         target, now = await self._trigger(namespace, ref, name), self._env.now()
         text = new_hook_secret() if secret is None else await self._secrets.check(namespace, secret)
-        token, until = new_hook_token(), now + min(old_for, LONGEST_OLD)
+        token, until = new_hook_token(), now + min(overlap, LONGEST_OLD)
         hook = Hook(
             hash=_hash(token), namespace=namespace, job=target.job, trigger=target.name, created_at=now,
             secrets=[HookSecret(self._secrets.stored_form(target.job, target.name, text))],
@@ -75,7 +75,7 @@ class Hooks:
             job=target.job_name, trigger=target.name, verify=str(target.trigger.verify), created_at=format_instant(now),
             url=f"{self._url()}/api/v1/hooks/{token}" if made else UNSET,
             secret=text if target.trigger.verify == "signature" else UNSET,
-            old_until=format_instant(until) if rotated else None,
+            old_valid_until=format_instant(until) if rotated else None,
             note=_note(target.trigger, made=made),
         )  # fmt: skip
 
@@ -89,7 +89,7 @@ class Hooks:
         return HookView(
             job=target.job_name, trigger=target.name, verify=str(target.trigger.verify),
             created_at=format_instant(newest.created_at),
-            old_until=next((format_instant(hook.until) for hook in found[1:] if hook.until is not None), None),
+            old_valid_until=next((format_instant(hook.until) for hook in found[1:] if hook.until is not None), None),
         )  # fmt: skip
 
     async def delete(self, namespace: int, ref: str, name: str) -> None:

@@ -19,7 +19,7 @@ class HookRequest(Struct, frozen=True, kw_only=True, rename="camel"):
         str | None, Field(Text(256), "The sender's secret; by default a new secret is generated.", flag="")
     ] = None
     new_url: Annotated[bool, Field(Flag(), "Create a new URL beside the old one.")] = False
-    old_for: Annotated[str | float, Field(_SPAN, "How long the old secret or URL stays valid.", metavar="SPAN")] = "1d"
+    overlap: Annotated[str | float, Field(_SPAN, "How long the old secret or URL stays valid.", metavar="SPAN")] = "1d"
 
 
 HOOK = Table(HookRequest, "A webhook")
@@ -97,5 +97,5 @@ class HookView(View, frozen=True, kw_only=True):
     created_at: Time
     url: str | UnsetType = UNSET
     secret: str | UnsetType = UNSET
-    old_until: Time | None = None
+    old_valid_until: Time | None = None
     note: str | None = None
