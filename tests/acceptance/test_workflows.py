@@ -85,7 +85,7 @@ def foreach(fleet):
     graph = fleet.get(f"/executions/{done['executionId']}/graph")
     assert graph["criticalPath"] == ["list", "each"]
     (each,) = [node for node in graph["nodes"] if node["step"] == "each"]
-    assert each["items"] == {"total": 3, "success": 3, "failed": 0, "left": 0}
+    assert each["items"] == {"total": 3, "success": 3, "failed": 0, "remaining": 0}
 
 
 def large(fleet):

@@ -5,11 +5,18 @@ import json
 from tests.cli.fake_api import FakeApi, page, run
 
 OPEN = {
-    "jobId": "j1", "job": "pay", "key": None, "state": "open", "forced": True, "cause": "down", "by": "key:1",
+    "jobId": "j1", "job": "pay", "key": None, "state": "open", "forced": True, "cause": "down", "changedBy": "key:1",
     "since": "2027-01-15T07:59:00Z", "until": "2027-01-15T08:30:00Z", "attempts": 4, "failed": 3, "waiting": 7,
     "probes": [],
 }  # fmt: skip
-CHANGE = {"key": None, "at": "2027-01-15T07:59:00Z", "state": "open", "forced": True, "cause": "down", "by": "key:1"}
+CHANGE = {
+    "key": None,
+    "at": "2027-01-15T07:59:00Z",
+    "state": "open",
+    "forced": True,
+    "cause": "down",
+    "changedBy": "key:1",
+}
 OF_JOB = {"jobId": "j1", "job": "pay", "definition": {}, "circuits": [OPEN], "changes": [CHANGE]}
 
 

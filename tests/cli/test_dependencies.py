@@ -5,7 +5,9 @@ from tests.cli.fake_api import FakeApi, run
 JOB = {"jobId": "0190-1", "name": "report", "version": 1, "state": "active", "status": "idle"}
 TOLD = {
     "jobId": "0190-1",
-    "dependencies": [{"jobId": "0190-2", "job": "extract", "state": "active", "condition": "success", "unused": 2}],
+    "dependencies": [
+        {"jobId": "0190-2", "job": "extract", "state": "active", "condition": "success", "unusedExecutions": 2}
+    ],
     "dependents": ["alarm"],
     "joins": [
         {

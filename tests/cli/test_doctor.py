@@ -86,7 +86,7 @@ def test_warnings_are_counted():
 
 
 def explained(gate: str, message: str) -> dict[str, object]:
-    blocker = {"gate": gate, "message": message, "opens": "Start one."}
+    blocker = {"gate": gate, "message": message, "opensWhen": "Start one."}
     return {"jobId": "j", "job": "j", "executionId": "1", "summary": "", "blockers": [blocker]}
 
 
@@ -216,7 +216,11 @@ SEALED = {"decryptable": 2, "undecryptable": 0, "canSeal": True, "problem": None
     [
         (SEALED, "ok", "all of 2"),
         (SEALED | {"decryptable": 0}, "ok", "no sealed values"),
-        (SEALED | {"undecryptable": 3, "missingKeys": ["k1"]}, "fail", "3 sealed values cannot be decrypted; missing: k1"),
+        (
+            SEALED | {"undecryptable": 3, "missingKeys": ["k1"]},
+            "fail",
+            "3 sealed values cannot be decrypted; missing: k1",
+        ),
         (SEALED | {"decryptable": 0, "canSeal": False, "problem": "There is no master key."}, "warn", "no master key"),
         (SEALED | {"canSeal": False, "problem": "Another key.", "missingKeys": ["k1"]}, "fail", "Another key"),
     ],

@@ -42,7 +42,7 @@ def test_show_can_wait():
 
 
 def test_cancel_shows_its_result():
-    asked = {"verdict": "asked", "execution": {"executionId": "e1", "status": "running"}}
+    asked = {"outcome": "requested", "execution": {"executionId": "e1", "status": "running"}}
     api = FakeApi(
         {"POST /executions/e1/cancel": asked, "GET /executions/e1": {"executionId": "e1", "status": "cancelled"}}
     )

@@ -8,7 +8,7 @@ from tests.cli.fake_api import FakeApi, run
 ID = "0198c5a0-0000-7000-8000-000000000000"
 HELD = {
     "gate": "held", "message": 'The queue "default" is held until 2027-01-15T08:10:00Z (deploy).',
-    "opens": "`horae queues release default` ends it now.", "until": "2027-01-15T08:10:00Z", "details": {},
+    "opensWhen": "`horae queues release default` ends it now.", "until": "2027-01-15T08:10:00Z", "details": {},
 }  # fmt: skip
 EXECUTION = {
     "executionId": ID, "jobId": ID, "job": "report", "status": "queued", "summary": HELD["message"],
@@ -21,7 +21,7 @@ def test_an_execution_is_explained_in_order_with_the_remedy_of_each_gate():
     api = FakeApi({f"GET /executions/{ID}/explain": EXECUTION})
     shown = run(api, "explain", ID).stdout.splitlines()
     assert shown[0] == f"1. held: {HELD['message']} (in 10m)"
-    assert shown[1].strip() == HELD["opens"]
+    assert shown[1].strip() == HELD["opensWhen"]
     assert shown[2] == "It probably starts in 10m. When the last gate opens."
     assert json.loads(run(api, "explain", ID, "-o", "json").stdout) == EXECUTION
 

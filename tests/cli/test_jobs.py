@@ -412,7 +412,7 @@ def test_waiting_ends_in_time(command):
         {
             "POST /jobs/daily/trigger": queued,
             "GET /executions/e1": queued,
-            "POST /executions/e1/cancel": {"verdict": "asked", "execution": queued},
+            "POST /executions/e1/cancel": {"outcome": "requested", "execution": queued},
         }
     )
     result = run(api, *command, "--timeout", "5s")

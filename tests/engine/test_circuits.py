@@ -41,7 +41,7 @@ async def test_failures_open_a_circuit_and_a_probe_closes_it(stage: Stage):
     assert hint is not None
     assert f"`horae explain {first}` says more." in hint
     (shown,) = await stage.node.admission.circuit_breakers.list(NAMESPACE)
-    assert (shown.job, shown.state, shown.waiting, shown.by) == ("job", "open", 2, None)
+    assert (shown.job, shown.state, shown.waiting, shown.changed_by) == ("job", "open", 2, None)
 
     assert await stage.starts(first), "this is the probe"
     assert (await state(stage), await stage.runs(second)) == ("half-open", False)
@@ -74,7 +74,7 @@ async def test_a_manually_opened_circuit_stays_open_until_reset(stage: Stage):
     await stage.job(circuit=CIRCUIT)
     await stage.worker()
     opened = await stage.node.admission.circuit_breakers.open(NAMESPACE, "job", by="key:1", reason="deploy")
-    assert (opened.state, opened.forced, opened.by, opened.cause, opened.until) == (
+    assert (opened.state, opened.forced, opened.changed_by, opened.cause, opened.until) == (
         "open", True, "key:1", "deploy", None,
     )  # fmt: skip
     id = await stage.submit()
@@ -85,7 +85,7 @@ async def test_a_manually_opened_circuit_stays_open_until_reset(stage: Stage):
     await stage.node.admission.circuit_breakers.reset(NAMESPACE, "job", by="key:2", reason="done")
     assert await stage.starts(id)
     changes = (await stage.node.admission.circuit_breakers.show(NAMESPACE, "job")).changes
-    assert [(one.state, one.by, one.cause) for one in changes] == [
+    assert [(one.state, one.changed_by, one.cause) for one in changes] == [
         ("closed", "key:2", "done"), ("open", "key:1", "deploy"),
     ]  # fmt: skip
 

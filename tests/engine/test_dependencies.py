@@ -200,7 +200,7 @@ async def test_dependencies_are_shown_with_their_joins(node, world):
     ran = await run(node, world, "extract", interval=(0, HOUR))
     await run(node, world, "load")
     told = await node.definitions.dependencies.of(NAMESPACE, "report")
-    assert [(d.job, d.condition, d.unused) for d in told.dependencies] == [
+    assert [(d.job, d.condition, d.unused_executions) for d in told.dependencies] == [
         ("extract", "success", 0),
         ("load", "finished", 0),
     ]

@@ -425,12 +425,12 @@ async def test_cancelling(world):
     worker = await world.worker()
     (slice,) = await worker.claim(1)
     waits = await executions.cancel(NAMESPACE, execution_id(parcel, 2), "not needed")
-    assert (waits.verdict, waits.execution.status, waits.execution.reason) == ("cancelled", "cancelled", "not needed")
+    assert (waits.outcome, waits.execution.status, waits.execution.reason) == ("cancelled", "cancelled", "not needed")
     assert cancelled == [(job.id, 1)]
     again = await executions.cancel(NAMESPACE, execution_id(parcel, 2))
     assert again.execution.reason == "not needed"
     runs = await executions.cancel(NAMESPACE, execution_id(parcel, 0))
-    assert (runs.verdict, runs.execution.status, asked) == ("asked", "running", [worker.session])
+    assert (runs.outcome, runs.execution.status, asked) == ("requested", "running", [worker.session])
     await worker.report(success(slice))
     with pytest.raises(Conflict, match="has ended: success"):
         await executions.cancel(NAMESPACE, execution_id(parcel, 0))

@@ -32,7 +32,7 @@ async def test_a_job_without_triggers_runs_only_when_asked_for(stage: Stage):
     blockers = await explained(stage)
     assert list(blockers) == ["no-worker", "no-trigger"]
     assert blockers["no-worker"].message == "There is no live worker."
-    assert blockers["no-worker"].opens == "Start one with `horae worker`."
+    assert blockers["no-worker"].opens_when == "Start one with `horae worker`."
     await stage.worker()
     await stage.node.definitions.triggers.add(NAMESPACE, "job", {"name": "hourly", "every": "1h"})
     assert list(await explained(stage)) == ["not-due"]
@@ -63,7 +63,7 @@ async def test_pauses_holds_and_deletion(stage: Stage):
     await stage.node.definitions.triggers.pause(NAMESPACE, "job", "schedule")
     blockers = await explained(stage)
     assert list(blockers) == ["trigger-paused"]
-    assert blockers["trigger-paused"].opens == "Resume it with `horae triggers resume job schedule`."
+    assert blockers["trigger-paused"].opens_when == "Resume it with `horae triggers resume job schedule`."
     await stage.node.definitions.triggers.resume(NAMESPACE, "job", "schedule")
 
     deleted = await stage.node.definitions.jobs.delete(NAMESPACE, "job")
@@ -112,8 +112,8 @@ async def test_a_trigger_that_cannot_be_decided(stage: Stage):
     await stage.worker()
     await stage.world.do("UPDATE timers SET trouble = 'no such zone.'")
     blockers = await explained(stage)
-    assert list(blockers) == ["trigger-trouble"]
-    assert blockers["trigger-trouble"].message == 'The trigger "schedule" cannot be decided: no such zone.'
+    assert list(blockers) == ["trigger-failing"]
+    assert blockers["trigger-failing"].message == 'The trigger "schedule" cannot be decided: no such zone.'
 
 
 async def test_executions_of_a_job_are_explained_with_it(stage: Stage):

@@ -99,7 +99,7 @@ async def test_held_keys_of_a_job_are_listed_in_pages(stage: Stage):
 
     keys = stage.node.admission.held_keys
     whole = await keys.page(NAMESPACE, "job")
-    told = {(one.kind, one.value): (one.used, one.concurrency, one.waited_for) for one in whole.items}
+    told = {(one.kind, one.value): (one.used, one.concurrency, one.has_waiters) for one in whole.items}
     assert told == {
         ("job", ""): (3, 10, False), ("key", "a"): (1, 2, False), ("key", "b"): (2, 2, True),
         ("sequence", "x"): (1, 1, True), ("sequence", "y"): (1, 1, False), ("sequence", "z"): (1, 1, False),
@@ -134,5 +134,5 @@ async def test_a_workflow_holds_its_keys_while_its_steps_run(stage: Stage):
     await stage.look()
 
     [held] = (await stage.node.admission.held_keys.page(NAMESPACE, "flow")).items
-    assert (held.used, held.holders, held.waited_for) == (1, [first], True)
+    assert (held.used, held.holders, held.has_waiters) == (1, [first], True)
     assert (await stage.blockers(second))["limit"].details["holders"] == [str(first)]

@@ -75,7 +75,7 @@ def test_a_failing_execution_is_retried_and_then_a_dead_letter(settled):
 def test_a_running_execution_is_cancelled(settled, tmp_path):
     id = settled.submit("waits_for", {"path": str(tmp_path / "go")})
     eventually_sync(lambda: began(tmp_path, "go"))
-    assert settled.post(f"/executions/{id}/cancel")["verdict"] == "asked"
+    assert settled.post(f"/executions/{id}/cancel")["outcome"] == "requested"
     assert settled.until(id, "cancelled", "success")["status"] == "cancelled"
 
 

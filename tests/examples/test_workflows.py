@@ -97,7 +97,7 @@ def test_each_item_of_a_foreach_is_a_workflow_with_a_foreach_inside(up):
     assert (done["status"], done["result"]) == ("success", {"rate": 0.1, "rounds": 20, "error": 0.0403})
     graph = up.json("executions", "graph", done["executionId"])
     items = {node["step"]: node.get("items") for node in graph["nodes"]}
-    assert items == {"grid": None, "try": {"total": 8, "success": 6, "failed": 2, "left": 0}, "choose": None}
+    assert items == {"grid": None, "try": {"total": 8, "success": 6, "failed": 2, "remaining": 0}, "choose": None}
 
     tried = up.json("executions", "list", "--job", "try-model")["items"]
     assert {one["parent"] for one in tried} == {done["executionId"]}

@@ -19,7 +19,7 @@ async def test_a_circuit_is_opened_listed_and_reset(api: Api):
     assert (opened.status_code, told["state"], told["forced"], told["cause"], told["until"]) == (
         200, "open", True, "the bank is down", "2027-01-15T10:00:00Z",
     )  # fmt: skip
-    assert told["by"].startswith("key:")
+    assert told["changedBy"].startswith("key:")
     assert (await api.get("/api/v1/circuits")).json()["items"] == [told]
     metrics = (await api.get("/metrics")).text
     assert 'horae_circuits{job_name="pay",namespace="default",state="open"} 1.0' in metrics

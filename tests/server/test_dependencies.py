@@ -53,7 +53,7 @@ async def test_dependencies_of_a_job(api: Api):
 
     told = (await api.get("/api/v1/jobs/report/dependencies")).json()
     (dependency,) = told["dependencies"]
-    assert (dependency["job"], dependency["condition"], dependency["unused"]) == ("extract", "success", 0)
+    assert (dependency["job"], dependency["condition"], dependency["unusedExecutions"]) == ("extract", "success", 0)
     (join,) = told["joins"]
     assert (join["state"], join["interval"], join["upstream"][0]["state"]) == ("open", None, "pending")
     assert join["deadline"] is not None

@@ -177,7 +177,7 @@ async def test_it_is_cancelled_once(api: Api):
 
     answer = await api.post(f"{EXECUTIONS}/{id}/cancel", json={"reason": "not today"})
 
-    assert answer.json()["verdict"] == "cancelled"
+    assert answer.json()["outcome"] == "cancelled"
     assert (await api.get(f"{EXECUTIONS}/{id}")).json()["status"] == "cancelled"
 
 

@@ -16,7 +16,7 @@ async def test_an_execution_and_its_job_are_explained(api: Api):
     assert told["blockers"][0] == {
         "gate": "delay",
         "message": "It is due at 2027-01-15T08:10:00Z.",
-        "opens": "It becomes due.",
+        "opensWhen": "It becomes due.",
         "until": "2027-01-15T08:10:00Z",
         "details": {},
     }

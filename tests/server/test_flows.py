@@ -169,7 +169,7 @@ async def test_waiting_steps_show_their_condition(api: Api, begin: Begin):
     (why,) = (await api.get(f"/api/v1/executions/{id}/explain")).json()["blockers"]
     assert "ok (for the approval of operator: An order of 120)" in why["message"]
     assert "go (for the signal 'go-120')" in why["message"]
-    assert f"horae executions approve {id} ok" in why["opens"]
+    assert f"horae executions approve {id} ok" in why["opensWhen"]
     for _ in range(2):
         answer = await api.post(f"/api/v1/executions/{id}/approve", json={"comment": "as agreed"})
     assert (answer.status_code, answer.json()["detail"]) == (409, "The workflow waits for no answer.")

@@ -171,7 +171,7 @@ async def _queued(client: Any) -> Check:
         explanation = (await client.executions.explain(execution["executionId"])).raw
         for blocker in explanation["blockers"]:
             if blocker["gate"] in ("no-worker", "no-key"):
-                stuck.setdefault(f"{blocker['message']} {blocker['opens']}", []).append(name)
+                stuck.setdefault(f"{blocker['message']} {blocker['opensWhen']}", []).append(name)
     if not stuck:
         return Check(
             "queued",

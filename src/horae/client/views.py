@@ -130,9 +130,9 @@ class ExecutionInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class Cancellation(ApiDocument, frozen=True, kw_only=True):
-    """The result of a cancellation: `cancelled`, or `asked` if the worker was asked to stop it."""
+    """The result of a cancellation: `cancelled`, or `requested` if the worker was asked to stop it."""
 
-    verdict: str
+    outcome: str
     execution: ExecutionInfo
 
 

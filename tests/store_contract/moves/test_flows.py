@@ -542,7 +542,7 @@ async def test_the_graph_of_a_wide_foreach_is_read_by_a_few_statements(world: Wo
         found.plan, found.held.flow, found.steps, found.names, found.held.began_at, None, "running", world.now()
     )
     (node,) = shown.nodes
-    assert (node.items.total, node.items.left) == (3000, 3000)
+    assert (node.items.total, node.items.remaining) == (3000, 3000)
     assert len(await world.on("queued")) == 3
 
 

@@ -20,14 +20,14 @@ COLUMNS: list[Column] = [
     ("UNTIL", TimeField("until")),
     ("FAILED", lambda one: f"{one['failed']}/{one['attempts']}"),
     ("WAITING", "waiting"),
-    ("BY", "by"),
+    ("BY", "changedBy"),
     ("CAUSE", "cause"),
 ]
 CHANGES: list[Column] = [
     ("CHANGED", TimeField("at")),
     ("KEY", "key"),
     ("STATE", "state"),
-    ("BY", "by"),
+    ("BY", "changedBy"),
     ("CAUSE", "cause"),
 ]
 NAMES = {"ref": "job", "length": "--for"}

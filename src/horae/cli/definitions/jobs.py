@@ -283,7 +283,12 @@ async def dependencies(api: Api, job: str) -> None:
     found = (await api.client.jobs.dependencies(job)).raw
     if not api.out.is_for_people:
         return api.out.document(found)
-    needed: list[Column] = [("DEPENDS ON", "job"), ("CONDITION", "condition"), ("STATE", "state"), ("UNUSED", "unused")]
+    needed: list[Column] = [
+        ("DEPENDS ON", "job"),
+        ("CONDITION", "condition"),
+        ("STATE", "state"),
+        ("UNUSED", "unusedExecutions"),
+    ]
     api.out.list({"items": found["dependencies"]}, needed, "The job depends on no other job.")
     if found["joins"]:
         columns: list[Column] = [
@@ -305,7 +310,7 @@ LIMITS: list[Column] = [
     ("KEY", "key"),
     ("VALUE", "value"),
     ("HELD", lambda held: f"{held['used']}/{'-' if held['concurrency'] is None else held['concurrency']}"),
-    ("WAITED FOR", lambda held: "yes" if held["waitedFor"] else ""),
+    ("WAITERS", lambda held: "yes" if held["hasWaiters"] else ""),
     ("BY", lambda held: ", ".join(held["holders"])),
 ]
 request(

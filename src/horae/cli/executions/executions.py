@@ -157,7 +157,7 @@ async def cancel(api: Api, execution: str, reason: str | None, wait: bool, timeo
     if not api.out.is_for_people:
         return api.out.document(document)
     status = document["execution"]["status"]
-    asked = cancelled.verdict == "asked" and status == "running"
+    asked = cancelled.outcome == "requested" and status == "running"
     who = "its steps have" if document["execution"].get("reason") == "children" else "its worker has"
     api.out.say(f"Execution {execution}: {f'{who} been asked to stop' if asked else status}.")
     return None

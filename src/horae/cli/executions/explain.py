@@ -63,7 +63,7 @@ def _show(api: Api, found: dict[str, Any], indent: str = "") -> None:
         until = f" ({api.out.age(blocker['until'])})" if blocker.get("until") else ""
         gate, said = style(blocker["gate"], bold=True), visible(blocker["message"])
         echo(f"{indent}{number}. {gate}: {said}{until}", styled=True)
-        echo(f"{indent}   {blocker['opens']}")
+        echo(f"{indent}   {blocker['opensWhen']}")
     start = found.get("estimate")
     if start and start.get("startsAt"):
         echo(f"{indent}It probably starts {api.out.age(start['startsAt'])}. {start['reason']}")

@@ -17,7 +17,7 @@ class CircuitInfo(ApiDocument, frozen=True, kw_only=True):
     state: str
     forced: bool = False  # set by hand; it stays in this state until it is reset
     cause: str = ""
-    by: str | None = None  # the user who changed it; None if it changed by itself
+    changed_by: str | None = None  # the user who changed it; None if it changed by itself
     since: datetime | None = None
     until: datetime | None = None  # when the probes of an open circuit start
     attempts: int = 0  # the attempts in its window, since its last change

@@ -11,7 +11,7 @@ class BlockerInfo(ApiDocument, frozen=True, kw_only=True):
 
     gate: str  # its kind
     message: str
-    opens: str  # the event that opens it, in words
+    opens_when: str  # the event that opens it, in words
     until: datetime | None = None  # when it opens by itself; None if time does not open it
     details: dict[str, Any] = {}
 

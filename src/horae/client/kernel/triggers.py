@@ -22,7 +22,7 @@ class TriggerInfo(ApiDocument, frozen=True, kw_only=True):
     definition: dict[str, Any] | None = None
     next_fire_at: datetime | None = None
     fired: int = 0
-    trouble: str | None = None
+    problem: str | None = None
 
 
 class Preview(ApiDocument, frozen=True, kw_only=True):

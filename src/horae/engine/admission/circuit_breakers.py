@@ -59,7 +59,7 @@ class CircuitBreakers:
             changes=[
                 CircuitChangeView(
                     key=change.key or None, at=format_instant(change.at), state=change.state, forced=change.forced,
-                    cause=change.cause, by=None if change.by == NO_USER else change.by,
+                    cause=change.cause, changed_by=None if change.by == NO_USER else change.by,
                 )
                 for change in history
                 if key is None or change.key == key

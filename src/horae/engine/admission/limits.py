@@ -176,6 +176,6 @@ def _shown(held: HeldKey, job: Job) -> HeldKeyView:
         concurrency=1 if is_sequence else allowed.get("concurrency"),
         rate=allowed.get("rate"),
         used=held.used,
-        waited_for=held.waited_for,
+        has_waiters=held.waited_for,
         holders=held.holders,
     )

@@ -100,7 +100,7 @@ class Executions:
         view = await self.get(namespace, stored.id)
         if verdict not in ("cancelled", "asked") and view.status != "cancelled":
             raise Conflict(f"Execution {stored.id} has ended: {view.status}.", "There is nothing left to cancel.")
-        return CancelView(verdict="asked" if verdict == "asked" else "cancelled", execution=view)
+        return CancelView(outcome="requested" if verdict == "asked" else "cancelled", execution=view)
 
     async def list(
         self,

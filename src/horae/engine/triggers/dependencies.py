@@ -109,7 +109,7 @@ class Dependencies:
                     job=upstream.name,
                     state=upstream.state,
                     condition=upstream.condition,
-                    unused=upstream.unused,
+                    unused_executions=upstream.unused,
                 )
                 for upstream in upstreams
             ],
@@ -164,7 +164,7 @@ def _part(upstream: UUID, needed: Needed, parts: Parts, names: Mapping[UUID, str
         job=name,
         condition=needed[upstream],
         state="met" if part.met else "unmet",
-        ended=part.state,
+        outcome=part.state,
         execution_id=part.execution,
     )
 

@@ -62,7 +62,7 @@ def show_trigger(shown: StoredTrigger, state: str | None = None, *, next_fire_at
         next_fire_at=shown_time(next_fire_at),
         fired=timer.fired,
         last_execution_id=timer.last_execution,
-        trouble=shown.trouble,
+        problem=shown.trouble,
         valid_from=format_instant(shown.valid_from),
         version=shown.version,
     )

@@ -95,7 +95,7 @@ class LiveCountsView(View, frozen=True, kw_only=True):
     retrying: int = 0
 
 
-class PointView(View, frozen=True, kw_only=True):
+class OverviewPointView(View, frozen=True, kw_only=True):
     """Outcomes of executions that ended within one step of time.
 
     `lag` is the time from the nominal instant of a fire to its start, `wait` the time from the queue to the start, and
@@ -186,7 +186,7 @@ class OverviewView(View, frozen=True, kw_only=True):
     step: int
     counts: LiveCountsView
     ended: OutcomeCountsView
-    series: list[PointView]
+    series: list[OverviewPointView]
     queues: list[QueueLoadView]
     workers: FleetView
     running: list[RunningExecutionView]

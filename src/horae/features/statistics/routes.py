@@ -7,7 +7,7 @@ from msgspec import Meta, field
 from horae.errors import BadInput, NotFound
 from horae.features.statistics.model import DaysView, JobTotalsView, OverviewView
 from horae.features.statistics.part import StatisticsPart
-from horae.model.executions.execution_view import CountsView
+from horae.model.executions.execution_view import ExecutionCountsView
 from horae.server.access import VIEW
 from horae.server.call import ApiCall
 from horae.server.reading.queries import Query, Text, TimeWindow
@@ -50,7 +50,7 @@ async def days(call: ApiCall, query: DaysQuery) -> Response:
     return ok(view)
 
 
-@get(f"{API}/executions/counts", "executions.counts", CountsView, access=VIEW, scope=closed)
+@get(f"{API}/executions/counts", "executions.counts", ExecutionCountsView, access=VIEW, scope=closed)
 async def counts(call: ApiCall) -> Response:
     """Count executions by status.
 

@@ -23,7 +23,7 @@ class CircuitView(View, frozen=True, kw_only=True):
     state: CircuitState
     forced: Annotated[bool, Meta(description="Set by hand; it stays in this state until it is reset.")]
     cause: str
-    by: Annotated[str | None, Meta(description="The user who changed it; null when it changed by itself.")]
+    changed_by: Annotated[str | None, Meta(description="The user who changed it; null when it changed by itself.")]
     since: Time | None
     until: Annotated[Time | None, Meta(description="When probes of an open circuit start; null if no time is set.")]
     attempts: int
@@ -40,7 +40,7 @@ class CircuitChangeView(View, frozen=True, kw_only=True):
     state: CircuitState
     forced: bool
     cause: str
-    by: str | None
+    changed_by: str | None
 
 
 class JobCircuitView(View, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ def show_circuit(status: CircuitStatus, job: str, counts: AttemptCounts, waiting
         state=status.state,
         forced=status.forced,
         cause=status.cause,
-        by=None if status.by == NO_USER else status.by,
+        changed_by=None if status.by == NO_USER else status.by,
         since=format_instant(status.since) if status.since else None,
         until=shown_time(status.until),
         attempts=counts.total,

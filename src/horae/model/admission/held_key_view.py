@@ -22,5 +22,5 @@ class HeldKeyView(View, frozen=True, kw_only=True):
     concurrency: Annotated[int | None, Meta(description="How many executions may hold it at once.")]
     rate: str | None
     used: Annotated[int, Meta(description="Executions that are queued or running.")]
-    waited_for: Annotated[bool, Meta(description="Whether other executions wait for it.")]
+    has_waiters: Annotated[bool, Meta(description="Whether other executions wait for it.")]
     holders: Annotated[list[UUID], Meta(description="Ten of the executions at most, running ones first.")]

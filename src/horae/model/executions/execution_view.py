@@ -129,7 +129,7 @@ class LogPage(View, frozen=True, kw_only=True):
     open: list[LogLineView] = []
 
 
-class CountsView(View, frozen=True, kw_only=True):
+class ExecutionCountsView(View, frozen=True, kw_only=True):
     """The number of executions in each state; ended executions are counted as far back as statistics are stored."""
 
     waiting: int = 0
@@ -142,9 +142,9 @@ class CountsView(View, frozen=True, kw_only=True):
 
 
 class CancelView(View, frozen=True, kw_only=True):
-    """The result of a cancellation: the execution was `cancelled` at once, or its worker was `asked` to stop it."""
+    """The result of a cancellation: `cancelled` at once, or `requested` from the worker that runs the execution."""
 
-    verdict: Literal["cancelled", "asked"]
+    outcome: Literal["cancelled", "requested"]
     execution: ExecutionView
 
 

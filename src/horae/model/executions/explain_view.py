@@ -15,7 +15,7 @@ class BlockerView(View, frozen=True, kw_only=True):
 
     gate: str
     message: str
-    opens: Annotated[str, Meta(description="The event that opens the gate.")]
+    opens_when: Annotated[str, Meta(description="The event that opens the gate.")]
     until: Annotated[Time | None, Meta(description="When the gate opens by itself; null if that is not known.")] = None
     details: dict[str, Any]
 
@@ -70,7 +70,7 @@ def show_blocker(blocker: Blocker) -> BlockerView:
     return BlockerView(
         gate=blocker.gate,
         message=blocker.message,
-        opens=blocker.opens,
+        opens_when=blocker.opens,
         until=shown_time(blocker.until),
         details=dict(blocker.details),
     )

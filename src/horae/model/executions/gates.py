@@ -205,7 +205,7 @@ GATES: tuple[Gate, ...] = (
         opens="The trigger is changed.",
     ),
     Gate(
-        name="trigger-trouble",
+        name="trigger-failing",
         about=("job",),
         means="The next fire of one of its triggers cannot be computed.",
         opens="The problem is fixed; the computation is tried again every minute.",

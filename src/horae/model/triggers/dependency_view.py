@@ -16,7 +16,7 @@ class JoinUpstreamView(View, frozen=True, kw_only=True):
     job: str
     condition: str
     state: Literal["met", "unmet", "pending"]
-    ended: str | None = None
+    outcome: str | None = None
     execution_id: UUID | None = None
 
 
@@ -37,14 +37,14 @@ class JoinView(View, frozen=True, kw_only=True):
 class DependencyView(View, frozen=True, kw_only=True):
     """A job that another job depends on.
 
-    `unused` counts its executions without an interval that met the condition and that no join has used yet.
+    `unusedExecutions` counts its executions without an interval that met the condition and that no join has used yet.
     """
 
     job_id: UUID
     job: str
     state: str
     condition: str
-    unused: int = 0
+    unused_executions: int = 0
 
 
 class DependenciesView(View, frozen=True, kw_only=True):

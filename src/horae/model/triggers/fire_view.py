@@ -25,7 +25,7 @@ class TriggerView(View, frozen=True, kw_only=True):
     next_fire_at: Time | None = None
     fired: int = 0
     last_execution_id: UUID | None = None
-    trouble: str | None = None
+    problem: str | None = None
     valid_from: Time
     version: int
 

@@ -35,7 +35,7 @@ function cancel(execution, reload) {
   const id = execution.executionId;
   return {
     title: "Cancel", path: `/executions/${id}/cancel`, body, cli: ["executions", "cancel", id], after: reload,
-    done: (answer) => (answer.verdict === "asked" ? "Its worker is asked to stop it." : "Cancelled."),
+    done: (answer) => (answer.outcome === "requested" ? "Its worker is asked to stop it." : "Cancelled."),
     confirm: {
       title: `Cancel this execution of ${execution.jobName}?`, action: "Cancel it", danger: true,
       body: html`<p>${execution.status === "running" ? "It is asked to stop, then made to." : "It never runs."}</p><label>Why (kept with it)<input maxlength="1000" onInput=${(event) => { body.reason = event.target.value; }} /></label>`,

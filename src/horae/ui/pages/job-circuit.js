@@ -27,10 +27,10 @@ export function Circuit({ job }) {
   });
   return html`<${Panel} title="Circuit breaker"><${Ready} of=${circuit} what="the circuit">${(data) => html`
     ${(data.circuits.length ? data.circuits : [{ key: null, state: "closed", cause: "nothing failed too often", attempts: 0, failed: 0, waiting: 0 }]).map((one) => html`<div key=${one.key} class="entry">
-      <p><${State} of=${one.state} /> ${one.key && html`<code>${one.key}</code> `}${one.cause}${one.by && ` (${one.by})`}${one.since && html`, since <${Time} at=${one.since} ago=${true} />`}${one.until && html`; probes <${Time} at=${one.until} ago=${true} />`}</p>
+      <p><${State} of=${one.state} /> ${one.key && html`<code>${one.key}</code> `}${one.cause}${one.changedBy && ` (${one.changedBy})`}${one.since && html`, since <${Time} at=${one.since} ago=${true} />`}${one.until && html`; probes <${Time} at=${one.until} ago=${true} />`}</p>
       <p class="soft small">${number(one.failed)} of ${plural(one.attempts, "attempt")} failed; ${number(one.waiting)} wait for it</p>
       <p class="actions">${one.state === "closed" && !one.forced && html`<${ActionButton} action=${action("open", "Open the circuit", "The circuit is open: nothing starts.", one.key)} />`}
         ${one.state !== "closed" && html`<${ActionButton} action=${action("close", "Close the circuit", "The circuit is closed by hand.", one.key)} />`}
         ${(one.forced || one.state !== "closed") && html`<${ActionButton} action=${action("reset", "Reset the circuit", "The circuit counts anew.", one.key)} />`}</p></div>`)}
-    ${data.changes.length > 0 && html`<h3>What it went through</h3><ul class="plain">${data.changes.slice(0, 20).map((one) => html`<li key=${one.at + one.key}><${Time} at=${one.at} /> <${State} of=${one.state} /> ${one.cause}${one.by && ` (${one.by})`}</li>`)}</ul>`}`}<//><//>`;
+    ${data.changes.length > 0 && html`<h3>What it went through</h3><ul class="plain">${data.changes.slice(0, 20).map((one) => html`<li key=${one.at + one.key}><${Time} at=${one.at} /> <${State} of=${one.state} /> ${one.cause}${one.changedBy && ` (${one.changedBy})`}</li>`)}</ul>`}`}<//><//>`;
 }

@@ -24,5 +24,5 @@ export function Explanation({ job, reload }) {
 
 export function Blockers({ of: blockers }) {
   if (!blockers.length) return html`<p class="soft">Nothing holds it.</p>`;
-  return html`<ol class="blockers">${blockers.map((one, at) => html`<li key=${at}><p><${Told} text=${one.message} /></p><p class="soft"><${Told} text=${one.opens} />${one.until && html` <${Time} at=${one.until} ago=${true} />`}</p></li>`)}</ol>`;
+  return html`<ol class="blockers">${blockers.map((one, at) => html`<li key=${at}><p><${Told} text=${one.message} /></p><p class="soft"><${Told} text=${one.opensWhen} />${one.until && html` <${Time} at=${one.until} ago=${true} />`}</p></li>`)}</ol>`;
 }

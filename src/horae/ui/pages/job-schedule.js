@@ -52,7 +52,7 @@ function Trigger({ job, trigger: one, after, brief }) {
   return html`<div class="entry"><div class="entry-head"><${State} of=${LOOK[one.state] ?? "idle"}>${one.state}<//> <strong>${one.name}</strong> <span>${one.text}</span>
       <span class="soft">fired ${plural(one.fired, "time")}</span>${one.lastExecutionId && html`<a href=${link(executionPath(one.lastExecutionId))}>the last one</a>`}
       <span class="push">${one.state === "active" ? html`<${ActionButton} action=${{ ...pause, undo: resume }} />` : one.state === "paused" ? html`<${ActionButton} action=${{ ...resume, undo: pause }} />` : null}</span></div>
-    ${one.trouble && html`<p class="notice">${one.trouble}</p>`}
+    ${one.problem && html`<p class="notice">${one.problem}</p>`}
     ${timed && one.state === "active" && !open && html`<p class="soft small">${one.nextFireAt && html`next <${Time} at=${one.nextFireAt} zone=${zone} ago=${true} /> `}<button type="button" class="link" onClick=${() => setOpen(true)}>its next fires</button></p>`}
     ${timed && one.state === "active" && open && html`<${Coming} job=${job} trigger=${one.name} zone=${zone} next=${one.nextFireAt} />`}</div>`;
 }

@@ -42,7 +42,7 @@ function group(members) {
   return {
     step: `group:${members[0].step}`, label: `${common(members.map((one) => one.step))}`, phase: members[0].phase, kind: "group", members,
     status: ORDER.find((state) => members.some((one) => one.status === state)) ?? "pending",
-    items: { total: members.length, success, failed, left: members.length - success - failed },
+    items: { total: members.length, success, failed, remaining: members.length - success - failed },
     critical: members.some((one) => one.critical), startedAt: began, seconds: null,
   };
 }

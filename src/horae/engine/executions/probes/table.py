@@ -50,7 +50,7 @@ OF_JOBS: Mapping[str, JobProbe] = {
     "no-trigger": triggers.no_trigger,
     "trigger-paused": triggers.trigger_paused,
     "trigger-ended": triggers.trigger_ended,
-    "trigger-trouble": triggers.trigger_trouble,
+    "trigger-failing": triggers.trigger_failing,
     "calendar": triggers.calendar,
     "not-due": triggers.not_due,
     "no-event": triggers.no_event,

@@ -63,12 +63,12 @@ async def trigger_ended(sources: Sources, case: Case) -> list[Blocker]:
     return await _each(sources, case, blocker_of)
 
 
-async def trigger_trouble(sources: Sources, case: Case) -> list[Blocker]:
+async def trigger_failing(sources: Sources, case: Case) -> list[Blocker]:
     def blocker_of(shown: StoredTrigger) -> Blocker | None:
         if shown.trouble is None:
             return None
         name = shown.timer.name
-        return closed("trigger-trouble", f'The trigger "{name}" cannot be decided: {shown.trouble}', trigger=name)
+        return closed("trigger-failing", f'The trigger "{name}" cannot be decided: {shown.trouble}', trigger=name)
 
     return await _each(sources, case, blocker_of)
 

@@ -63,7 +63,7 @@ class BackfillView(View, frozen=True, kw_only=True):
     ]
     first_fire_at: Time | None = None
     last_fire_at: Time | None = None
-    reached: Annotated[Time, Meta(description="The last fire that it processed.")] | None = None
+    last_processed_fire_at: Annotated[Time, Meta(description="The last fire that it processed.")] | None = None
     known_from: Time | None = None
     notes: list[str]
     created_at: Time
@@ -105,7 +105,7 @@ def show_backfill(b: Backfill, job_name: str, notes: Sequence[str] = ()) -> Back
         state=b.state, progress=100.0 if b.state == "done" or not c.total else round(100 * over / c.total, 1),
         fires=c.total, already_ran=c.already, unknown=c.unknown, started=c.started, live=c.live, succeeded=c.succeeded,
         failed=c.failed, ended_otherwise=c.ended, first_fire_at=shown_time(b.first_at),
-        last_fire_at=shown_time(b.last_at), reached=None if b.at is None else format_instant(b.at[0]),
+        last_fire_at=shown_time(b.last_at), last_processed_fire_at=None if b.at is None else format_instant(b.at[0]),
         known_from=_known(b.known_from), notes=[*([b.note] if b.note else []), *notes],
         created_at=format_instant(b.created_at), created_by=b.created_by or None,
         completed_at=shown_time(b.completed_at),

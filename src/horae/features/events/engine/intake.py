@@ -20,7 +20,7 @@ from horae.engine.topics import Topics
 from horae.env import Env
 from horae.errors import BadInput, Conflict, HoraeError, OverQuota
 from horae.features.events.model.read import MOST_EVENTS
-from horae.features.events.model.view import EventFired, EventPlan, EventSkipped, EventView
+from horae.features.events.model.view import EventDecision, EventFired, EventPlan, EventView
 from horae.features.events.store import event_reads, events
 from horae.features.events.store.event_reads import StoredEvent
 from horae.features.events.store.events import IntakeResult
@@ -96,7 +96,7 @@ class EventIntake:
         if not outcomes and note is None:
             note = await self._no_listeners(namespace, event.name, "it would be stored and fire nothing")
         views = [
-            EventSkipped(job=o.job_name, job_id=o.job, trigger=o.trigger, disposition=o.disposition, cause=o.cause)
+            EventDecision(job=o.job_name, job_id=o.job, trigger=o.trigger, disposition=o.disposition, cause=o.cause)
             for o in sorted(outcomes, key=lambda o: (o.job_name, o.trigger))
         ]
         runs = [] if again else [one for one in views if one.disposition in ("fired", "moved")]
@@ -181,7 +181,7 @@ def view_of(event: StoredEvent, *, payload: bool = False) -> EventView:
         if one.execution is not None:
             fired.append(EventFired(execution_id=one.execution, **fields))
         else:
-            skipped.append(EventSkipped(**fields))
+            skipped.append(EventDecision(**fields))
     note = "This event was sent before: nothing fired again." if event.repeated else event.note
     shown = event.payload if payload and event.payload is not None and len(event.payload) <= MOST_SHOWN else None
     return EventView(

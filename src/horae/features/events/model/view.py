@@ -36,7 +36,7 @@ class EventFired(View, frozen=True, kw_only=True):
     cause: str
 
 
-class EventSkipped(View, frozen=True, kw_only=True):
+class EventDecision(View, frozen=True, kw_only=True):
     """The decision of a trigger that listens to an event and did not start an execution, with the reason."""
 
     job: str
@@ -55,7 +55,7 @@ class EventView(View, frozen=True, kw_only=True):
     type: str | None = None
     received_at: Time
     fired: list[EventFired]
-    skipped: list[EventSkipped]
+    skipped: list[EventDecision]
     repeated: bool = False
     note: str | None = None
     payload: Raw | UnsetType = UNSET
@@ -73,8 +73,8 @@ class EventPlan(View, frozen=True, kw_only=True):
     """The expected results of an event: the triggers that would fire, and the reasons why others would not."""
 
     name: str
-    fires: list[EventSkipped]
-    skipped: list[EventSkipped]
+    fires: list[EventDecision]
+    skipped: list[EventDecision]
     repeated: bool = False
     note: str | None = None
 

@@ -19,7 +19,7 @@ from horae.model.base.instant import format_instant
 from horae.model.base.view import in_seconds
 from horae.model.definitions.job_view import JobView
 from horae.model.definitions.listed_job_view import JobStatisticsView, ListedJobView, RecentExecutionView
-from horae.model.executions.execution_view import CountsView
+from horae.model.executions.execution_view import ExecutionCountsView
 from horae.model.executions.tally import (
     DAY,
     HOUR,
@@ -79,13 +79,13 @@ class JobStatistics:
             series=[_point(at, happened.get(at)) for at in points(begin, end, step)],
         )  # fmt: skip
 
-    async def counts(self, namespace: int, job: str | None = None) -> CountsView:
+    async def counts(self, namespace: int, job: str | None = None) -> ExecutionCountsView:
         """Count executions of a namespace, or of one job, by state.
 
         Ended executions are counted from the statistics that were written so far.
         """
         of = namespace if job is None else (await find_job(self._store, namespace, job)).job.id
-        return CountsView(**await self._store.read(lambda: statistics_reads.counts_by_state(of)))
+        return ExecutionCountsView(**await self._store.read(lambda: statistics_reads.counts_by_state(of)))
 
     async def days(
         self, namespace: int, ref: str, since: str | None = None, until: str | None = None, zone: str = "UTC"

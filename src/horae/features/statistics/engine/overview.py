@@ -12,8 +12,8 @@ from horae.features.statistics.model import (
     FleetView,
     LiveCountsView,
     OutcomeCountsView,
+    OverviewPointView,
     OverviewView,
-    PointView,
     QueueLoadView,
     RunningExecutionView,
     TimelineOutcomesView,
@@ -129,11 +129,11 @@ def window(now: Instant, since: str | None, until: str | None, usual: int, furth
     return begin, end
 
 
-def _point(at: Instant, tally: NamespaceTally | None) -> PointView:
+def _point(at: Instant, tally: NamespaceTally | None) -> OverviewPointView:
     if tally is None:
-        return PointView(at=format_instant(at))
+        return OverviewPointView(at=format_instant(at))
     wait_p50, wait_p95 = tally.waits.percentiles((0.5, 0.95))
-    return PointView(
+    return OverviewPointView(
         at=format_instant(at), success=tally.success, failed=tally.failed, cancelled=tally.cancelled,
         skipped=tally.skipped, retried=tally.retried, lag_p50=in_seconds(tally.lags.percentile(0.5)),
         lag_max=in_seconds(tally.lag_max), wait_p50=in_seconds(wait_p50), wait_p95=in_seconds(wait_p95),

@@ -37,7 +37,7 @@ class ForeachCounts(View, frozen=True, kw_only=True):
     total: int
     success: int
     failed: int
-    left: int
+    remaining: int
     reused: int | UnsetType = UNSET
 
 
@@ -205,7 +205,7 @@ def _node(
     if row.total:
         left = row.total - row.ok - row.bad
         more["items"] = ForeachCounts(
-            total=row.total, success=row.ok, failed=row.bad, left=left, reused=row.reused or UNSET
+            total=row.total, success=row.ok, failed=row.bad, remaining=left, reused=row.reused or UNSET
         )
     if wait is not None:
         more["waits_for"] = _wait(wait)
