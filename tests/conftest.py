@@ -17,7 +17,7 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
-from horae.testing.postgres import Postgres, running_postgres
+from bench.kit.postgres import Postgres, running_postgres
 from tests.long import is_long
 
 if TYPE_CHECKING:

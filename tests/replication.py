@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from horae.testing.postgres import Postgres
+from bench.kit.postgres import Postgres
 from tests.waiting import eventually
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit, urlunsplit
 
+from bench.kit import postgres
 from horae.env import Env
 from horae.errors import BadInput
-from horae.testing import postgres
 
 # PostgreSQL's own defaults; the server for tests has smaller values.
 DEFAULTS: Mapping[str, str] = {"shared_buffers": "128MB", "max_wal_size": "1GB", "checkpoint_timeout": "5min"}

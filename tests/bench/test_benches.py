@@ -12,10 +12,10 @@ import psutil
 import pytest
 
 from bench import BENCHES
+from bench.kit.postgres import Postgres
 from bench.kit.results import Result
 from bench.kit.stores import sources
 from horae.env import system_env
-from horae.testing.postgres import Postgres
 from tests.waiting import eventually_sync
 
 SMALL = {

@@ -8,12 +8,12 @@ from uuid import UUID
 import pytest
 from msgspec import json
 
+from bench.kit.postgres import Postgres
 from horae.engine.server_node import ServerNode
 from horae.env import system_env
 from horae.errors import SessionEnded, StoreUnavailable
 from horae.model.fleet.protocol import Answer, Exchange, Grant, Register, Registered
 from horae.store.open import Connections
-from horae.testing.postgres import Postgres
 from tests.replication import Pair, replicated
 from tests.store_contract.test_driver_pooler import pgbouncer, pooling  # noqa: F401
 from tests.store_contract.test_driver_silence import Hole

@@ -10,13 +10,13 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from bench.kit import postgres as module
 from horae.errors import HoraeError
-from horae.testing import postgres as module
 from tests.waiting import eventually
 
 HOLDER = """
 import sys
-from horae.testing.postgres import running_postgres
+from bench.kit.postgres import running_postgres
 with running_postgres() as server:
     print(server.folder, server.port, flush=True)
     sys.stdin.read()

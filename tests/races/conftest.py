@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
+from bench.kit.postgres import Postgres
 from horae.env import system_env
 from horae.store.open import open_store_driver
-from horae.testing.postgres import Postgres
 from tests.races.stage import Stage
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from bench.kit.postgres import running_postgres
 from horae.env import system_env
 from horae.store.open import open_store_driver
-from horae.testing.postgres import running_postgres
 from tests.races.catching import notices
 from tests.races.crossings import CROSSINGS, cross
 from tests.races.mutating.mutation import applied

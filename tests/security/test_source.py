@@ -16,7 +16,6 @@ from horae.store.executions.reads import child_lists, execution_lists
 from horae.store.expiry import expiry
 from horae.store.postgres import connect, fire_partitions, migrate, partitions, statements
 from horae.store.tenancy import holdings
-from horae.testing import postgres
 from horae.worker.runners import command
 from tests.house.source import mentions
 from tests.marks import sources
@@ -26,7 +25,6 @@ SHELL_WORDS = ("shell", "bash", "/sh", '"sh"', "'sh'", "system", "popen", "getou
 SHELL_PLACES = (
     command,  # a job may request a shell here
     autoscale,  # runs the command lines given to it by its user
-    postgres,  # a fixed text
 )
 RUNS_SQL = {"execute", "executemany", "executescript", "fetch", "fetchrow", "fetchval", "Statement"}
 # Modules that build SQL at run time: from table and column names of the schema, from numbered placeholders
@@ -35,7 +33,6 @@ PUT_TOGETHER = (
     *(expiry, transfer),
     *(child_lists, coarse, dead_letter_reads, execution_lists, job_pages, holdings, statistics),
     *(connect, fire_partitions, migrate, partitions, statements),
-    postgres,
 )
 
 

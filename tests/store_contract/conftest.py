@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.kit.postgres import Postgres
 from horae.env import Env, VirtualClock, system_env, virtual_env
 from horae.store.driver import Driver
 from horae.store.open import open_store_driver
-from horae.testing.postgres import Postgres
 
 STORES = ("memory", "file", "postgres")
 

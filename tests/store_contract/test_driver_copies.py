@@ -12,11 +12,11 @@ from uuid import UUID
 
 import pytest
 
+from bench.kit.postgres import Postgres
 from horae.env import Env, system_env
 from horae.model.fleet.protocol import Register
 from horae.store.contract import Store
 from horae.store.open import open_store_driver
-from horae.testing.postgres import Postgres
 from tests.cli.fake_api import run
 
 

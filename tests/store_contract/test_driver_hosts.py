@@ -10,13 +10,13 @@ from typing import Any
 import asyncpg
 import pytest
 
+from bench.kit.postgres import Postgres
 from horae.env import system_env
 from horae.errors import BadInput, StoreUnavailable
 from horae.store.driver import Driver, one
 from horae.store.open import open_store_driver
 from horae.store.postgres.driver import PostgresDriver
 from horae.store.postgres.hosts import Hosts, NotPrimary, urls_of
-from horae.testing.postgres import Postgres
 from tests.cli.fake_api import run
 from tests.replication import Pair, replicated
 from tests.store_contract.test_driver import GET, PUT

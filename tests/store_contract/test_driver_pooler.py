@@ -12,12 +12,12 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
+from bench.kit.postgres import UNPRIVILEGED
 from horae.env import Env, system_env
 from horae.errors import StoreUnavailable
 from horae.store.driver import Driver, one
 from horae.store.open import Connections, open_store_driver
 from horae.store.script import Fetch, Script, Statement
-from horae.testing.postgres import UNPRIVILEGED
 from tests.store_contract.life import live_through
 from tests.store_contract.test_driver import GET, PUT
 from tests.store_contract.world import World

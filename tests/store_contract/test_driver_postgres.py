@@ -10,6 +10,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from bench.kit.postgres import Postgres
 from horae.env import SECOND, Env, system_env
 from horae.errors import BadInput, StoreUnavailable
 from horae.store.driver import Driver, one, op_name
@@ -19,7 +20,6 @@ from horae.store.postgres.driver import PostgresDriver
 from horae.store.postgres.faults import place_of
 from horae.store.postgres.place import DatabasePlace
 from horae.store.script import Fetch, Op, Script, Statement
-from horae.testing.postgres import Postgres
 from tests.store_contract.test_driver import GET, PUT
 from tests.waiting import eventually
 

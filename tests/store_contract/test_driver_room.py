@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from bench.kit.postgres import Postgres
 from horae.engine.server_node import ServerNode
 from horae.env import Env, system_env
 from horae.errors import StoreUnavailable
 from horae.store.driver import Driver
 from horae.store.open import open_store_driver
-from horae.testing.postgres import Postgres
 from tests.waiting import eventually
 
 

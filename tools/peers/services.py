@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from bench.kit.postgres import Postgres, running_postgres
 from bench.kit.stores import DEFAULTS
-from horae.testing.postgres import Postgres, running_postgres
 from tools.peers.environment import installed
 from tools.peers.leash import TiedProcess
 from tools.peers.peer import FOLDER, PeerError, pins

@@ -1,4 +1,4 @@
-"""Helpers for tests: an inline runner of jobs, a whole server in a thread, both on virtual clocks, and a PostgreSQL.
+"""Helpers for tests: an inline runner of jobs, and a whole server in a thread, both on virtual clocks.
 
 Only users, and Horae's own tests and benchmarks, import this package.
 """

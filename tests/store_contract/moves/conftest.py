@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.kit.postgres import Postgres
 from horae.env import Env, virtual_env
 from horae.store.driver import Driver
 from horae.store.open import open_store_driver
-from horae.testing.postgres import Postgres
 from tests.store_contract.wiping import Wiper
 from tests.store_contract.world import World
 
