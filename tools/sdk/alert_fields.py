@@ -6,10 +6,10 @@ from typing import Any
 
 from horae.features.alerts.model.channel import CHANNEL
 from horae.features.alerts.model.rule import RULE
-from horae.model.fields.derived import described
 from horae.model.fields.kinds import Custom
 from horae.model.fields.table import Row
 from horae.model.fields.variants import Variants
+from tools.sdk.plain_fields import described
 
 HEAD = (
     "// The fields of alert rules and of channels, by their kinds."

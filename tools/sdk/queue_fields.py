@@ -6,10 +6,10 @@ from typing import Any
 from horae.model.admission.policy import POLICIES
 from horae.model.admission.queue import QUEUE
 from horae.model.admission.quota import QUOTA
-from horae.model.fields.derived import described
 from horae.model.fields.kinds import Custom
 from horae.model.fields.table import Row, Table
 from tools.sdk.alert_fields import kinds, listed
+from tools.sdk.plain_fields import described
 
 HEAD = (
     "// The fields of queues, of policies by their kinds, and of quotas."

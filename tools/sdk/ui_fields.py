@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 from horae.model.definitions.job import JOB
-from horae.model.fields.derived import described
 from horae.model.fields.table import Rows
 from horae.model.triggers.decisions.schedule import KINDS, TriggerKind
+from tools.sdk.plain_fields import described
 
 HEAD = "// The fields of a job in their order. `python -m tools.sdk` writes this module from their table.\n\n"
 OF_TRIGGERS = (

@@ -1,4 +1,4 @@
-"""Values derived from a field table: the structs of request bodies and answers, and the fields as data.
+"""Values derived from a field table: the structs of request bodies and answers.
 
 The OpenAPI document describes these structs.
 """
@@ -10,7 +10,6 @@ from typing import Annotated, Any, Union
 
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct, field
 
-from horae.model.fields.kinds import Choice, Integer, Kind, Number
 from horae.model.fields.table import Row, Rows, Table
 
 
@@ -90,24 +89,3 @@ def _about(row: Row) -> Meta:
     example = row.field.example
     how = [meta.description for meta in getattr(row.kind.given, "__metadata__", ()) if meta.description]
     return Meta(description=" ".join([row.field.help, *how]), examples=None if example is None else [example])
-
-
-def described(table: Rows) -> list[dict[str, Any]]:
-    """Return the fields as plain data, for the UI and the reference pages."""
-    return [
-        {
-            "name": row.name,
-            "kind": _named(row.kind),
-            "default": table.defaults.get(row.name),
-            "help": row.field.help,
-            "example": row.field.example,
-            **({"words": list(row.kind.words)} if isinstance(row.kind, Choice) else {}),
-            **({"least": row.kind.least, "most": row.kind.most} if isinstance(row.kind, Integer | Number) else {}),
-        }
-        for row in table.rows
-    ]
-
-
-def _named(kind: Kind) -> str:
-    """Return the name of a kind of fields; a private subclass has the name of its public base."""
-    return next(one.__name__.lower() for one in type(kind).__mro__ if not one.__name__.startswith("_"))
