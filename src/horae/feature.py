@@ -120,7 +120,7 @@ def enabled(settings: Sequence[str] = ()) -> tuple[Feature, ...]:
     left = tuple(feature for feature in installed() if feature.name not in off)
     for feature in left:
         if missing := sorted(off.intersection(feature.needs)):
-            remedy = f'Switch it off as well with "-{feature.name}", or leave "-{missing[0]}" out.'
+            remedy = f'Switch it off as well with "-{feature.name}", or remove "-{missing[0]}".'
             raise BadInput(f"The feature {feature.name} needs {' and '.join(missing)}.", remedy, field="features")
     return left
 

@@ -56,7 +56,7 @@ async def test_everything_is_created_then_unchanged_then_changed(stage: Stage):
     ("wrong", "said"),
     [
         ({"name": "z", "command": "x", "schedule": "61 * * * *"}, "z: '61' in the minute field"),
-        ({"name": "z", "command": "x", "env": {"A": "secret://nowhere"}}, "z: It refers to a secret"),
+        ({"name": "z", "command": "x", "env": {"A": "secret://nowhere"}}, "z: A referenced secret is missing"),
         ({"name": "z", "command": "x", "dependencies": ["nobody"]}, "z: This job depends on"),
         ({"name": "extract", "command": "x"}, "'extract' is defined twice"),
         ({"command": "x"}, r"jobs\[4\]: A job needs a name"),

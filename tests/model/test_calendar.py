@@ -194,7 +194,7 @@ def test_a_missing_zone_is_suggested_and_a_wrong_one_corrected():
         ({"country": "Germany"}, "no country 'Germany'", '"DE"', "country"),
         ({"country": "FRR"}, "no country 'FRR'", '"FRA"', "country"),
         ({"country": "DE", "subdivision": "BX"}, "DE has no subdivision 'BX'", '"BW"', "subdivision"),
-        ({"country": "AX", "subdivision": "01"}, "AX has no subdivision '01'", "Leave it out", "subdivision"),
+        ({"country": "AX", "subdivision": "01"}, "AX has no subdivision '01'", "Remove `subdivision`", "subdivision"),
         ({"exchange": "XNYZ"}, "no exchange 'XNYZ'", '"XNYS"', "exchange"),
         ({"all": [{"hours": "09:00-17:00"}, {"country": "ZZ"}]}, "no country 'ZZ'", '"', "all[1].country"),
         ({"hours": "09:00-17:00", "except": [{"country": "ZZ"}]}, "no country 'ZZ'", '"', "except[0].country"),

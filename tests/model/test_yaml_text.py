@@ -57,7 +57,7 @@ def doubled(times: int) -> str:
         ("a: !!timestamp x", 1, "cannot be read"),
         ("a: !!int ''", 1, "cannot be read"),
         ("a: !!python/object/apply:os.system [ls]", 1, "python/object"),
-        ("a: !!set {x, y}", 1, "Leave the tag out"),
+        ("a: !!set {x, y}", 1, "Remove the tag"),
         ("a: *nobody", 1, "alias"),
         ("a: &a [*a]", 1, "contains itself"),
         ("a: 1\nb: \x07", 2, "does not allow"),

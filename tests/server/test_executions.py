@@ -55,7 +55,7 @@ async def test_a_span_for_a_key_that_is_not_there_is_refused(api: Api, path: str
     await create(api, "report")
     answer = await api.post(f"/api/v1/{path}", json=body)
     assert (answer.status_code, answer.json()["field"]) == (400, "keyFor")
-    assert "leave keyFor out" in answer.json()["remedy"]
+    assert "remove `keyFor`" in answer.json()["remedy"]
 
 
 async def test_a_trigger_whose_key_is_taken_answers_200(api: Api):

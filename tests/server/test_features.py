@@ -303,7 +303,7 @@ def test_a_feature_that_another_needs_is_switched_off_with_it_only_by_name(monke
     with pytest.raises(BadInput) as refused:
         enabled(["-files"])
     assert str(refused.value) == (
-        'The feature reports needs files. Switch it off as well with "-reports", or leave "-files" out.'
+        'The feature reports needs files. Switch it off as well with "-reports", or remove "-files".'
     )
     assert enabled(["-files", "-reports"]) == ()
     assert enabled(["-reports"]) == (used,)

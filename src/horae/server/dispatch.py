@@ -173,7 +173,7 @@ async def _perform(call: ApiCall) -> Response:
     """Decode the input of a call and run its route. A repetition with an Idempotency-Key gets the stored answer."""
     route, arguments = call.route, dict[str, Any]()
     if "\0" in call.scope["path"]:
-        raise NotFound("The path contains the character NUL, which no name has.", "Leave it out.")
+        raise NotFound("The path contains the character NUL, which no name has.", "Remove the character.")
     if route.query is not None:
         arguments["query"] = decode_query(call.scope["query_string"], route.query)
     if route.body is not None:

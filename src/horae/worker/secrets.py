@@ -27,7 +27,7 @@ from horae.worker.code.execution_requests import (
 
 _LEFT_OUT = re.compile(r"(\n\.\.\. \d+ characters left out \.\.\.\n)")  # as `failure.shorten` writes it
 _STORED = (
-    "Submissions and waits are stored. Leave the value out here, and declare the secret in the job that needs it, with"
+    "Submissions and waits are stored. Remove the value here, and declare the secret in the job that needs it, with"
     " `secrets` or in its definition."
 )
 

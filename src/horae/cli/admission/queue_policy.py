@@ -37,5 +37,5 @@ def definition_of(given: dict[str, Any]) -> dict[str, Any]:
     if rules and policy is None:
         raise click.UsageError(f"Name the policy of these options: --policy {'|'.join(KINDS)}.")
     if rules and isinstance(policy, dict):
-        raise click.UsageError("A policy as JSON must be complete: leave out the options of single policy fields.")
+        raise click.UsageError("A policy as JSON must be complete: remove the options of single policy fields.")
     return {**body, "policy": {"kind": policy, **rules}} if rules else body

@@ -147,7 +147,9 @@ def _when(options: dict[str, Any]) -> dict[str, Any]:
     kinds = [name for name in schedule if name in KINDS]
     if len(kinds) > 1:
         every = [flag_of(f"schedule.{row.name}") for row in TIMES.rows if row.name in KINDS]
-        raise BadInput(f"Only one of {', '.join(every[:-1])} and {every[-1]} may be given.", "Leave the others out.")
+        raise BadInput(
+            f"Only one of {', '.join(every[:-1])} and {every[-1]} may be given.", "Remove the other options."
+        )
     for name in schedule:
         leads = [kind.field for kind in KINDS.values() if name in kind.table.names]
         if not any(lead in kinds for lead in leads):

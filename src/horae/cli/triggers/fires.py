@@ -40,7 +40,7 @@ def fires() -> None:
 async def list_(api: Api, since: str | None, until: str | None, coming: bool, **filters: Any) -> None:
     """List fires of all jobs in the order of time: past fires with their results, then coming fires."""
     if coming and filters["disposition"] not in (None, "planned"):
-        raise BadInput("--next lists coming fires, which are all planned.", "Leave one of them out.")
+        raise BadInput("--next lists coming fires, which are all planned.", "Remove --next or the disposition.")
     filters["disposition"] = "planned" if coming else filters["disposition"]
     page = await api.client.fires.list(since=since, until=until, **filters)
     columns: list[Column] = [

@@ -160,7 +160,8 @@ async def preview(
         raise BadInput("--trigger needs --job.", "Give --job JOB, too.")
     if job is not None and given:
         raise BadInput(
-            f"--job shows an existing trigger, so {next(iter(given))} cannot be given.", "Leave one of them out."
+            f"--job shows an existing trigger, so {next(iter(given))} cannot be given.",
+            "Remove --job or the other fields.",
         )
     if job is None and not given:
         raise click.UsageError("Give a schedule: horae triggers preview '0 9 * * MON-FRI'")

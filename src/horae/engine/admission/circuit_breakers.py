@@ -133,7 +133,7 @@ def _key(circuit: Circuit, key: str | None) -> str:
     """Return the key of the circuit that a request names. Raises BadInput when it is missing or not needed."""
     if circuit.key is None:
         if key:
-            raise BadInput("The job has one circuit, not one for each key.", "Leave the key out.", field="key")
+            raise BadInput("The job has one circuit, not one for each key.", "Remove `key`.", field="key")
         return ""
     if not key:
         raise BadInput(

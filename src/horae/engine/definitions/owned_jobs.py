@@ -103,7 +103,7 @@ class OwnedJobPlanner:
 def _refuse_sensitive(spec: Spec, workflow: str = "") -> None:
     """Refuse sensitive jobs as steps: expressions of the workflow read params and results of steps in the store."""
     if spec.sensitive:
-        remedy = "Leave `sensitive` out of the job, or submit it from a step that is a function."
+        remedy = "Remove `sensitive` from the job, or submit the job from a step that is a function."
         reason = f'the workflow "{workflow}" runs it' if workflow else "a workflow cannot run it"
         raise BadInput(f'Job "{spec.name}" is sensitive, and {reason}.', remedy, field="sensitive")
 

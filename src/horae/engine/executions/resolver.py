@@ -233,7 +233,7 @@ class Resolver:
 def check_key(request: Submit) -> None:
     """Refuse `keyFor` without a key, because the caller expects that repetitions are recognised. Raises BadInput."""
     if request.key_for is not None and request.key is None:
-        raise BadInput("keyFor is given without a key.", "Give a key, too, or leave keyFor out.", field="keyFor")
+        raise BadInput("`keyFor` is given without `key`.", "Give `key`, too, or remove `keyFor`.", field="keyFor")
 
 
 def without_refused(wanted: SubmissionRequest, refused: dict[int, HoraeError]) -> SubmissionRequest:
@@ -319,7 +319,7 @@ def deadline_of(request: Submit, usual: Micros | None, due_at: Instant, now: Ins
     assert request.deadline is not None
     if request.deadline <= start:
         problem = "has passed" if request.deadline <= now else f"is before it is due ({format_instant(start)})"
-        remedy = "Give an instant that can still be met, or leave it out."
+        remedy = "Give a deadline that can still be met, or remove the deadline."
         raise BadInput(f"The deadline {format_instant(request.deadline)} {problem}.", remedy, field="deadline")
     return request.deadline
 

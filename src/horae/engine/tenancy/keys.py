@@ -296,7 +296,7 @@ class ApiKeys:
         found = await self._store.read(lambda: quotas.namespace_named(name)) if principal.may("installation") else None
         if found is None:
             remedy = (
-                "Use a key of that namespace; or leave out --namespace, HORAE_NAMESPACE, the header Horae-Namespace."
+                "Use a key of that namespace, or remove --namespace, HORAE_NAMESPACE or the header Horae-Namespace."
             )
             raise NotFound(f'No namespace "{name[:128]}" for this credential.', remedy)
         there = replace(principal, namespace=found, namespace_name=name)

@@ -170,7 +170,7 @@ async def check_secrets(store: Store, namespace: int, references: Collection[str
     for name in wanted:
         if name not in found:
             none = await _none(store, namespace, name)
-            raise BadInput(f"It refers to a secret that is missing. {none.detail}", none.remedy, field="secrets")
+            raise BadInput(f"A referenced secret is missing. {none.detail}", none.remedy, field="secrets")
 
 
 async def _none(store: Store, namespace: int, name: str) -> NotFound:

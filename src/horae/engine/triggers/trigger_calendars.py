@@ -48,7 +48,7 @@ def _check(when: NamedTrigger, known: dict[str, Times], now: Instant) -> None:
     coming = runs_after(when.trigger, when.rules, calendar, begin(when.trigger, now))
     if next(coming, None) is None:
         remedy = 'Choose other instants or another calendar, or let "outside" postpone or advance them.'
-        raise BadInput(f'It never fires while "{calendar.name}" is open.', remedy, field=field)
+        raise BadInput(f'The trigger never fires while "{calendar.name}" is open.', remedy, field=field)
 
 
 def _check_opens(calendar: Calendar, field: str, now: Instant) -> None:

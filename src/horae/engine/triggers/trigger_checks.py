@@ -21,11 +21,11 @@ def refuse_the_past(when: NamedTrigger, now: Instant) -> None:
     """Refuse a new or changed trigger that would never fire. Callers leave out unchanged ones."""
     field = field_of(when)
     if isinstance(when.trigger, Once) and when.trigger.at < now - GRACE:
-        remedy = "Give a later instant, or leave the schedule out and trigger the job."
+        remedy = "Give a later instant, or remove the schedule and trigger the job by hand."
         raise BadInput(f"{format_instant(when.trigger.at)} has passed.", remedy, field=f"{field}.at")
     start, end = when.rules.bounds
     if end is not None and end <= now:
-        remedy = "Give a later instant, or leave endAt out."
+        remedy = "Give a later instant, or remove `endAt`."
         raise BadInput(f"endAt has passed: {format_instant(end)}.", remedy, field=f"{field}.endAt")
     if (start, end) == (None, None) or not isinstance(when.trigger, Timed):
         return

@@ -194,6 +194,6 @@ def check_limits(limits: Sequence[KeyLimit], sequence: str) -> None:
         if limit.key == sequence and limit.concurrency is not None and limit.concurrency > 1:
             raise BadInput(
                 f'limits[{i}] lets {limit.concurrency} executions of "{sequence}" run at once, the sequence only 1.',
-                "Leave the limit's concurrency out, or the sequence.",
+                "Remove the limit's `concurrency`, or the sequence.",
                 field=f"limits[{i}].concurrency",
             )

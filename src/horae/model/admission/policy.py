@@ -97,7 +97,7 @@ def _read_head_start(given: Document, prefix: str) -> dict[str, Any]:
         return read
     if read.get("strict"):
         detail = "A strict priority has no ageing: a higher level always goes first."
-        raise BadInput(detail, "Leave ageing or strict out.", field=f"{prefix}ageing")
+        raise BadInput(detail, "Remove `ageing` or `strict`.", field=f"{prefix}ageing")
     return {**read, "ageing": _AGEING.read(ageing, f"{prefix}ageing")}
 
 
@@ -226,7 +226,7 @@ def _refuse_other(name: str, kind: str, at: str) -> None:
     """Refuse a field that belongs to another kind, because it would have no effect."""
     owner = next((other for other, table in POLICIES.tables.items() if name in table.names), None)
     if owner is not None:
-        remedy = f'It belongs to "{owner}"; leave it out, or set "kind": "{owner}".'
+        remedy = f'This field belongs to "{owner}": remove it, or set "kind": "{owner}".'
         raise BadInput(f'A policy of kind "{kind}" has no {name}.', remedy, field=f"{at}.{name}")
     refuse_unknown({name: None}, ("kind", *POLICIES.tables[kind].names), "A policy", f"{at}.")
 

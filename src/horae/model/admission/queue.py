@@ -70,7 +70,7 @@ def _read_limit(given: Document, prefix: str) -> dict[str, Any]:
     at_once = limit.get("concurrency")
     if ordered and at_once is not None and at_once > 1:
         detail = f"A queue that is a sequence runs one execution at a time, not {at_once}."
-        raise BadInput(detail, "Leave concurrency out, or sequence.", field=f"{prefix}concurrency")
+        raise BadInput(detail, "Remove `concurrency` or `sequence`.", field=f"{prefix}concurrency")
     return {"limit": Limit(**limit, sequence=ordered)}
 
 

@@ -70,7 +70,7 @@ def parse_rate(value: Any, field: str, burst: int = 1) -> Rate:
 def _read_rate(given: Document, prefix: str) -> dict[str, Any]:
     rate, burst = given.get("rate"), given.get("burst")
     if rate is None:
-        remedy = "Give the rate, or leave burst out."
+        remedy = "Give a rate, or remove the burst."
         raise BadInput("burst is given without a rate.", remedy, field=f"{prefix}burst")
     most = 1 if burst is None else an_int(burst, f"{prefix}burst", 1, MOST_STARTS)
     return {"rate": parse_rate(rate, f"{prefix}rate", most)}

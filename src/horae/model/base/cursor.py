@@ -20,7 +20,7 @@ def read_cursor(cursor: str, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)), type=kind)
     except (ValueError, msgspec.MsgspecError):
-        remedy = "Use the nextCursor of the previous page, with the same filters; or leave it out to start over."
+        remedy = "Use the nextCursor of the previous page, with the same filters; or remove the cursor to start over."
         raise BadInput("This is not a cursor of this list.", remedy, field="cursor") from None
 
 

@@ -146,7 +146,7 @@ class _Builder:
         if isinstance(node.value, str):
             return self._scalar(node)
         if node.tag not in _PLAIN:
-            raise _wrong(f"the tag {node.tag} is not supported", node.start_mark, "Leave the tag out.")
+            raise _wrong(f"the tag {node.tag} is not supported", node.start_mark, "Remove the tag.")
         if node.id == "sequence":
             return [self._value(one, f"{path}[{at}]") for at, one in enumerate(node.value)]
         self._refuse_repeated_names(node)

@@ -14,7 +14,7 @@ FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(Submit)
 ALIKE = 0.8  # similarity, by difflib, from which a name is taken for a misspelt field
 REMEDY = (
     'If a request has `job`, its items are params: write {{"job": "{job}", "items": [{{...params...}}]}}. To give each'
-    ' item its own options, leave `job` out of the request: {{"items": [{{"job": "{job}", "params": {{...}}}}]}}.'
+    ' item its own options, remove `job` from the request: {{"items": [{{"job": "{job}", "params": {{...}}}}]}}.'
 )
 
 

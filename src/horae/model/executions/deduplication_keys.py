@@ -66,5 +66,5 @@ def refuse_timed(spec: Spec, *, delayed: bool, waits: bool) -> None:
         return
     field = "delay" if delayed else "waitForDependencies"
     raise BadInput(
-        f'Job "{spec.name}" has {window}, which decides when its executions begin.', f"Leave {field} out.", field=field
+        f'Job "{spec.name}" has {window}, which decides when its executions begin.', f"Remove `{field}`.", field=field
     )

@@ -79,7 +79,7 @@ def a_text(value: Any, field: str, *, most: int, least: int = 0) -> str:
     if not isinstance(value, str):
         raise BadInput(f"{field} is {kind_of(value)}, not a text.", "Put it in quotes.", field=field)
     if len(value) < least:
-        raise BadInput(f"{field} is empty.", "Give it a value or leave it out.", field=field)
+        raise BadInput(f"{field} is empty.", "Give a value, or remove the field.", field=field)
     if len(value) > most:
         raise BadInput(f"{field} has {len(value)} characters.", f"At most {most} are allowed.", field=field)
     if _CONTROL.search(value) or _unencodable(value):

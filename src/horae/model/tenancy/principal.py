@@ -80,14 +80,14 @@ def check_grant(
     """Refuse a credential that is contradictory, or more powerful than its creator's."""
     granted = frozenset(permissions)
     if role == "worker" and (granted or jobs):
-        remedy, field = "Workers are bound to queues: leave this out.", "permissions" if granted else "jobs"
+        remedy, field = "Workers are bound to queues: remove this field.", "permissions" if granted else "jobs"
         raise BadInput("A worker's key has no permissions and no jobs.", remedy, field=field)
     if "installation" in granted and namespace != DEFAULT_NAMESPACE:
         remedy = "Create it in the namespace `default`; it can be used for any other namespace with --namespace."
         detail = "The permission installation is only for credentials of the namespace default."
         raise BadInput(detail, remedy, field="permissions")
     if "installation" in granted and (queues or jobs):
-        remedy = "Leave the queues and jobs out, or the permission."
+        remedy = "Remove the queues and jobs, or remove the permission."
         detail = "A credential with the permission installation cannot be restricted to queues or jobs."
         raise BadInput(detail, remedy, field="permissions")
     refuse_more(by, granted)

@@ -87,7 +87,7 @@ def _read_loop(given: Document, prefix: str) -> dict[str, Any]:
     if not words:
         extra = next(field for field in ("every", "most") if field in given)
         detail = f"{extra} has no effect without while or until."
-        raise BadInput(detail, "Add one, or leave it out.", field=f"{prefix}{extra}")
+        raise BadInput(detail, f"Add `while` or `until`, or remove `{extra}`.", field=f"{prefix}{extra}")
     word = words[0]
     if "foreach" in given:
         detail = f"It has both foreach and {word}."

@@ -144,7 +144,7 @@ class RequestFraming:
         line, self._left = size.end() - self._at, int(size[1], 16)
         self._excess = max(0, self._excess + line - 16 - 2 * self._left)
         if line > MOST_CHUNK_LINE or self._excess > MOST_EXCESS:
-            refuse("The body's chunks are mostly framing.", "Send larger chunks, and leave extensions out.")
+            refuse("The body's chunks are mostly framing.", "Send larger chunks without extensions.")
         self._at = size.end()
         self._stage = CHUNK if self._left else TRAILERS
         return self._content() if self._left else self._trailers()

@@ -148,7 +148,7 @@ def _endless(value: Any, place: str = "") -> str | None:
 def _malformed(body: bytes, error: msgspec.DecodeError) -> BadInput:
     if half := next((found for found in _ESCAPES.finditer(body) if found["half"]), None):
         detail = f"The body contains half of a surrogate pair (byte {half.start()})."
-        return BadInput(detail, "Send the whole character, or leave it out.")
+        return BadInput(detail, "Send the whole character, or remove it.")
     return BadInput(f"The body is not valid JSON: {error}.", "Send one JSON document.")
 
 
@@ -164,7 +164,9 @@ def _wrong_byte(body: bytes) -> str:
 def refuse_nul(body: bytes) -> None:
     """Refuse NUL, which PostgreSQL's texts cannot hold."""
     if (b"\\u0000" in body or b"\0" in body) and _NUL.search(body):
-        raise BadInput("The body contains the character NUL (\\u0000).", "Leave it out, or send it as base64.")
+        raise BadInput(
+            "The body contains the character NUL (\\u0000).", "Remove the character, or send the text as base64."
+        )
 
 
 def check_media(headers: Mapping[bytes, bytes], body: bytes, *, is_json: bool) -> None:

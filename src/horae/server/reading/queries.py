@@ -61,7 +61,9 @@ def decode_query(query: bytes, query_type: type[Struct]) -> Any:
     lists = _list_fields(query_type)
     for name, value in _pairs(query):
         if "\0" in value or "\0" in name:
-            raise BadInput("The query contains the character NUL.", "Leave it out.", field=name.replace("\0", ""))
+            raise BadInput(
+                "The query contains the character NUL.", "Remove the character.", field=name.replace("\0", "")
+            )
         if name in lists:
             given.setdefault(name, []).extend(value.split(","))
         elif name in given:
@@ -74,7 +76,7 @@ def decode_query(query: bytes, query_type: type[Struct]) -> Any:
         raise validation_error(str(error), query_type) from None
     for one in msgspec.structs.fields(query_type):
         if one.encode_name in given and getattr(values, one.name) is None:
-            raise BadInput(f"{one.encode_name} cannot be null.", "Leave it out.", field=one.encode_name)
+            raise BadInput(f"{one.encode_name} cannot be null.", "Remove it, or give a value.", field=one.encode_name)
     return values
 
 

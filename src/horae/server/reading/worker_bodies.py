@@ -51,7 +51,7 @@ def _refuse_unknown(body: bytes, body_type: Any, *, strict: bool) -> None:
         if meant is None and not strict:
             continue
         field = f"{place}.{name}".removeprefix(".")
-        remedy = f"Did you mean {meant}?" if meant else "Leave it out, or send no Horae-Strict."
+        remedy = f"Did you mean {meant}?" if meant else "Remove the field, or send no Horae-Strict."
         raise BadInput(f"{field} is not a field of this request.", remedy, field=field)
 
 

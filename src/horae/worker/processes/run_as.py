@@ -37,7 +37,7 @@ def user_of(name: str, allowed: tuple[str, ...]) -> SystemUser:
     `allowed` are the users that commands may choose. If it is empty, they may choose any user except root.
     """
     if os.geteuid() != 0:
-        remedy = "Start the worker as root, or leave the user out"
+        remedy = "Start the worker as root, or remove the job's user"
         raise CannotRunAs(f"this worker is not root, so its commands cannot run as {name!r}. {remedy}")
     try:
         found = pwd.getpwnam(name)

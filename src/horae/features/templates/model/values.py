@@ -248,10 +248,10 @@ def read_template(name: str, body: Any) -> tuple[str, Body]:
     FIELDS.refuse_unknown(document)
     given = {field: value for field, value in document.items() if value is not None}
     if given.get("kind", "template") != "template":
-        raise BadInput("This is not a template.", 'Write "kind": "template", or leave the kind out.', field="kind")
+        raise BadInput("This is not a template.", 'Write "kind": "template", or remove `kind`.', field="kind")
     template_name = a_name(given.get("name", name), "name", NAME)
     if name and template_name != name:
-        raise BadInput(f'The template is named "{name}".', "Leave the name out, or give this name.", field="name")
+        raise BadInput(f'The template is named "{name}".', "Remove `name`, or give this name.", field="name")
     made: Body = TEMPLATE.make({field: value for field, value in given.items() if field in TEMPLATE.names})
     check_expressions(made.job, made.parameters)
     if len(msgspec.json.encode(made)) > MOST_BYTES:

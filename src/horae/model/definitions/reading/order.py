@@ -59,7 +59,7 @@ def _order(documents: Sequence[Document], needs: Callable[[Document], set[str]],
     for number, document in enumerate(documents):
         name = document.get("name")
         if isinstance(name, str) and numbers.setdefault(name, number) != number:
-            remedy = "Leave one out, or rename it. Nothing was applied."
+            remedy = "Remove or rename one of them. Nothing was applied."
             raise BadInput(f"{name!r} is defined twice.", remedy, field=f"{kind}[{number}].name")
     graph = {
         number: {numbers[name] for name in needs(document) if numbers.get(name, number) != number}

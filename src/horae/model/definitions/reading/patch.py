@@ -21,7 +21,7 @@ def merge_definition(current: dict[str, Any], patch: Any) -> dict[str, Any]:
     """
     given = with_run(an_object(patch, "body", 'Send the fields to change, such as {"timeout": "5m"}.'))
     if "name" in given and given["name"] is None:
-        raise BadInput("A job needs a name.", "Give another one or leave it out.", field="name")
+        raise BadInput("A job needs a name.", "Give another name, or remove `name`.", field="name")
     new_task = any(given.get(kind) is not None for kind in PARSERS)
     merged = {name: value for name, value in current.items() if not (new_task and name in PARSERS)}
     for name, value in given.items():

@@ -34,7 +34,7 @@ def parse_retry(retries: Any, retry: Any) -> RetryPolicy:
     both = [rule for rule in retry_on if rule in give_up_on]
     if both:
         detail = f"{both[0]!r} is in retryOn and in giveUpOn."
-        raise BadInput(detail, "Leave it out of one of them.", field="retry.giveUpOn")
+        raise BadInput(detail, "Remove it from one of them.", field="retry.giveUpOn")
     budgets = BUDGETS.read(given.get("budgets") or {}, "retry.budgets")
     return structs.replace(_pace(given, retries), budgets=budgets, retry_on=retry_on, give_up_on=give_up_on)
 

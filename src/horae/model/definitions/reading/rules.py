@@ -11,8 +11,8 @@ from horae.model.triggers.decisions.external import EventTrigger
 from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.workflows.decisions.values import Workflow
 
-_ONE_OF = "Leave one of them out: both decide about a submission that repeats an earlier one."
-_IN_ORDER = "Leave one of them out: a sequence runs every submission, in its order, and does not join any."
+_ONE_OF = "Remove one of them: both decide about a submission that repeats an earlier one."
+_IN_ORDER = "Remove one of them: a sequence runs every submission, in its order, and does not join any."
 _APART = (
     ("debounce", "batch"), ("unique", "debounce"), ("unique", "batch"), ("cache", "debounce"), ("cache", "batch"),
     ("sequence", "debounce"), ("sequence", "batch"),
@@ -44,25 +44,25 @@ def check_interruption(spec: Spec) -> None:
         (
             spec.preemptible and not spec.interruptible,
             "A job cannot be preemptible and not interruptible.",
-            'Leave "preemptible" out to let it run to its end, or "interruptible".',
+            'Remove "preemptible" to let the job run to its end, or remove "interruptible".',
             "preemptible",
         ),
         (
             spec.preemptible and once,
             "An at-most-once job cannot be preempted: it would have to begin again.",
-            'Leave "preemptible" or "delivery" out.',
+            'Remove "preemptible" or "delivery".',
             "preemptible",
         ),
         (
             spec.durable and not isinstance(spec.task, PythonTask),
             "Only functions can be durable.",
-            'Leave "durable" out; a command keeps checkpoints without it: `horae report --checkpoint`.',
+            'Remove "durable"; a command keeps checkpoints without it: `horae report --checkpoint`.',
             "durable",
         ),
         (
             spec.durable and once,
             "An at-most-once job cannot be durable: to go on after a wait it has to begin again.",
-            'Leave "durable" or "delivery" out; steps that are remembered are not repeated anyway.',
+            'Remove "durable" or "delivery"; steps that are remembered are not repeated anyway.',
             "durable",
         ),
     )
@@ -76,7 +76,7 @@ def check_delivery(spec: Spec) -> None:
     if spec.delivery == "at-most-once" and spec.retry.most_tries:
         raise BadInput(
             f"An at-most-once job is never tried again, but retries is {spec.retry.most_tries}.",
-            'Set "retries": 0, or leave "delivery" out.',
+            'Set "retries": 0, or remove "delivery".',
             field="retries",
         )
 
@@ -119,10 +119,10 @@ def check_sensitive(spec: Spec, whens: Iterable[NamedTrigger]) -> None:
         return
     refusals = (
         (isinstance(spec.task, Workflow), "a workflow: its steps read its params", "Mark the jobs that it submits."),
-        (spec.durable, "durable: the results of its steps are stored unsealed", "Leave one of the two out."),
-        (spec.batch is not None, "collected into batches", 'Leave "batch" out.'),
-        (spec.debounce is not None, "debounced: the store would have to merge its params", 'Leave "debounce" out.'),
-        (spec.cache is not None, "answered from a cache", 'Leave "cache" out.'),
+        (spec.durable, "durable: the results of its steps are stored unsealed", "Remove one of the two."),
+        (spec.batch is not None, "collected into batches", 'Remove "batch".'),
+        (spec.debounce is not None, "debounced: the store would have to merge its params", 'Remove "debounce".'),
+        (spec.cache is not None, "answered from a cache", 'Remove "cache".'),
         (
             any(isinstance(when.trigger, EventTrigger) for when in whens),
             "started by events, whose payloads are stored unsealed",

@@ -118,7 +118,7 @@ def parse_python(value: Any) -> Task:
     if limits != NO_LIMITS and chosen == "thread":
         raise BadInput(
             "Limits need a process, because threads share their resources.",
-            'Leave isolation out, or choose "process".',
+            'Remove `isolation`, or choose "process".',
             field="python.limits",
         )
     return PythonTask(function=function, isolation=chosen, limits=limits)

@@ -18,7 +18,7 @@ _ACCEPTED = 'Write {"queue": "10m", "start": "30s", "run": "5m", "heartbeat": "1
 
 def _read_bound(value: Any, at: str) -> Micros:
     if parse_duration(value, field=at) == 0:
-        raise BadInput(f"{at} cannot be 0.", "Leave it out for none.", field=at)
+        raise BadInput(f"{at} cannot be 0.", "Remove it to have no timeout.", field=at)
     return a_duration(value, at, 1000, 365 * DAY)
 
 
@@ -68,10 +68,10 @@ def read_timeouts(given: Mapping[str, Any]) -> tuple[Micros | None, Timeouts, Mi
     total = bounds.total
     if run is not None and total is not None and total < run:
         detail = "timeouts.total is shorter than timeout, the time for one attempt."
-        raise BadInput(detail, "It bounds all attempts together: give a longer one.", field="timeouts.total")
+        raise BadInput(detail, "The total bounds all attempts together: give a longer total.", field="timeouts.total")
     if bounds.heartbeat is not None and given.get("http") is not None:
         detail = "An HTTP request sends no heartbeats while it runs."
-        raise BadInput(detail, "Leave timeouts.heartbeat out; timeout bounds it.", field="timeouts.heartbeat")
+        raise BadInput(detail, "Remove `timeouts.heartbeat`; `timeout` bounds the request.", field="timeouts.heartbeat")
     return run, Timeouts(queue=bounds.queue, start=bounds.start, heartbeat=bounds.heartbeat), total
 
 

@@ -37,7 +37,7 @@ def check(days: Business, field: str) -> None:
     known = _subdivisions(days.country)
     if days.subdivision and days.subdivision not in known:
         place = f"{days.country} has no subdivision {days.subdivision[:40]!r}."
-        remedy = _nearest(days.subdivision, known) if known else "Leave it out."
+        remedy = _nearest(days.subdivision, known) if known else "Remove `subdivision`."
         raise BadInput(place, remedy, field=f"{field.rpartition('.')[0]}.subdivision".lstrip("."))
 
 

@@ -66,7 +66,7 @@ def read_calendar(name: str, body: Any) -> tuple[Times, str]:
     given = an_object(body, "body", 'Send {"hours": "MON-FRI 09:00-17:00", "timezone": "Europe/Paris"}.')
     given = {field: value for field, value in given.items() if value is not None}
     if given.pop("name", name) != name:
-        remedy = "Leave it out: a calendar cannot be renamed."
+        remedy = "Remove `name`: a calendar cannot be renamed."
         raise BadInput("The name in the body is not the name in the path.", remedy, field="name")
     description = str(FIELDS["description"].kind.read(given.pop("description", ""), "description"))
     if "definition" not in given:

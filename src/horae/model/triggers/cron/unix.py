@@ -74,7 +74,7 @@ def _macro(text: str) -> str:
 
 def _count(parts: list[str]) -> str:
     if len(parts) == 7:
-        return 'Leave the year out, or write {"cron": ..., "dialect": "quartz"} if it is a Quartz expression.'
+        return 'Remove the year, or write {"cron": ..., "dialect": "quartz"} if it is a Quartz expression.'
     if len(parts) == 4:
         return f'{f.ORDER} For every day of the week add "*": "{" ".join(parts)} *".'
     if len(parts) == 1:

@@ -62,7 +62,7 @@ class Cron(
         text = read["expression"]
         cron = cls(**read, key=key if needs_key(text) else "")
         if cron.next(created_at) is None:
-            remedy = "Give a later year, or leave the schedule out and trigger the job."
+            remedy = "Give a later year, or remove the schedule and trigger the job by hand."
             raise BadInput(f'"{text[:60]}" has passed and would never fire.', remedy, field="schedule")
         return cron
 
@@ -147,7 +147,7 @@ class Once(Struct, frozen=True, kw_only=True, rename="camel", tag_field="kind", 
         """Return the trigger with this field; an instant that has just passed still fires."""
         at = read["at"]
         if at < created_at - GRACE:
-            remedy = "Give a later instant, or leave the schedule out and trigger the job."
+            remedy = "Give a later instant, or remove the schedule and trigger the job by hand."
             raise BadInput(f"{format_instant(at)} has passed and would never fire.", remedy, field="schedule.at")
         return cls(at=at)
 

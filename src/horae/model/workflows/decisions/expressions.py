@@ -54,7 +54,9 @@ def constant_of(expression: Expression, field: str) -> Any:
         with limited_budget(MOST_STEPS) as meter:
             return expression.value({}, meter)
     except TemplateError as error:
-        raise BadInput(f"{field}: {error}.", "It has no variables, so it would always fail.", field=field) from None
+        raise BadInput(
+            f"{field}: {error}.", "The expression has no variables, so it would always fail.", field=field
+        ) from None
 
 
 def expressions_in(value: Any, field: str, known: Names) -> Iterator[Expression]:

@@ -112,7 +112,7 @@ def _refuse_fields_of_jobs(given: Mapping[str, Any], kind: str) -> None:
     for field in _FIELDS_OF_JOBS:
         if field in given:
             detail = f"{field} does not apply to a step with {kind}, because it runs no job."
-            raise BadInput(detail, "Leave it out.", field=field)
+            raise BadInput(detail, f"Remove `{field}`.", field=field)
 
 
 def read_call(given: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
