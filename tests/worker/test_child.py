@@ -47,7 +47,7 @@ def test_a_function_does_not_start_after_a_stop_during_the_import_of_its_module(
                 kid._on_term()
             return entry
 
-        monkeypatch.setattr(child, "find", find)
+        monkeypatch.setattr(child, "load_function", find)
         ended = kid._execute(OrderFrame("module", "function", FACTS, {}))
 
         assert not entry.began

@@ -87,5 +87,5 @@ def _refusing(route: Route, feature: str) -> Route:
 
     return structs.replace(
         route, run=run, access=route.access if route.is_public else ANY_CREDENTIAL, scope=unscoped, audit=UNRECORDED,
-        repeats=None, body=None, body_type=None, query=None,
+        idempotency=None, body=None, body_type=None, query=None,
     )  # fmt: skip
