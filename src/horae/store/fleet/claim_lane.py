@@ -138,7 +138,7 @@ def claim_lane(
         if not picked:
             return LaneClaimResult(claimed, passed, wants, passed is not None and not claimed, mean)
         mean = sum(s.hi - s.lo for s in picked) / len(picked)
-        usable, wants = yield from _usable(picked, wants, paused, paces, now)
+        usable, wants = yield from _usable(picked, wants, paused, paces)
         each = (yield from spread_bounds(view.spread_over, usable, now)) if view.spread_over is not None else None
         decided = deal_most(usable, wants, most, view.cost, each, uncut)
         mark = LIMITED if view.limits else 0
@@ -167,7 +167,7 @@ def _pick(asked: tuple[int, int, int, Instant, bool], milder: int, moves: Deferr
 
 
 def _usable(
-    picked: list[QueuedSlice], wants: list[WorkRequest], paused: frozenset[UUID], paces: KeyRates, now: Instant
+    picked: list[QueuedSlice], wants: list[WorkRequest], paused: frozenset[UUID], paces: KeyRates
 ) -> Script[tuple[list[QueuedSlice], list[WorkRequest]]]:
     """Return the slices that may be granted now, and the requests, completed with the suspects of their sessions."""
     if not paused and not any(s.flags & _GATED or is_suspect(s.losses) for s in picked):

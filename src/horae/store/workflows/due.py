@@ -100,10 +100,10 @@ def _check_workflow(
     place = run.stored.place
     rows = yield from flow_rows.steps_of([(*place, step, False) for step in sorted(steps)])
     run.learn(rows.values())
-    return [_end_of_wait(run, row, now) for row, _ in rows.values() if row.wake_at is not None and row.wake_at <= now]
+    return [_end_of_wait(run, row) for row, _ in rows.values() if row.wake_at is not None and row.wake_at <= now]
 
 
-def _end_of_wait(run: WorkflowRun, row: StepRow, now: Instant) -> StepEnd:
+def _end_of_wait(run: WorkflowRun, row: StepRow) -> StepEnd:
     wait = run.plan.nodes[row.step].step.wait
     return StepEnd(step=row.step) if wait is None or isinstance(wait, Sleep) else timed_out(row.step, wait)
 

@@ -221,7 +221,7 @@ class ProcessRunner(TaskRunner):
         kid.send(OrderFrame(function.__module__, function.__qualname__, context._facts, dict(context._secrets)))
         outcome: bytes | ItemOutcome | None = None
         try:
-            outcome = await self._listen(kid, run, begun, port)
+            outcome = await self._listen(kid, run, port)
         finally:
             if outcome is None or begun in run.interrupts or not kid.is_alive or kid.is_limited:
                 self._reserved.pop(run)  # an interrupted process may be in any state
@@ -237,9 +237,7 @@ class ProcessRunner(TaskRunner):
         if self._burying:
             await asyncio.wait(self._burying, timeout=5)
 
-    async def _listen(
-        self, kid: FunctionProcess, run: ChunkRun, begun: StartedItem, port: LocalPort
-    ) -> bytes | ItemOutcome:
+    async def _listen(self, kid: FunctionProcess, run: ChunkRun, port: LocalPort) -> bytes | ItemOutcome:
         """Handle messages of the child until it is done or gone."""
         while (message := await kid.receive()) is not None:
             if isinstance(message, EndFrame):

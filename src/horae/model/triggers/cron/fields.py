@@ -61,7 +61,7 @@ def read_number(where: CronField, item: str, text: str) -> int:
     if text in where.names:
         return where.names[text]
     if not text.isdigit() or not text.isascii() or len(text) > 9:
-        refuse(where, item, _no_number(where, text), _expected(where))
+        refuse(where, item, _no_number(text), _expected(where))
     value = int(text)
     if not where.lo <= value <= where.hi:
         refuse(where, item, f"{value} is outside {where.lo}-{where.hi}", _instead(where, value))
@@ -133,7 +133,7 @@ def spread(key: str, name: str, lo: int, hi: int) -> int:
     return lo + int.from_bytes(sha256(f"{key}\0{name}".encode()).digest()[:8], "big") % (hi - lo + 1)
 
 
-def _no_number(where: CronField, text: str) -> str:
+def _no_number(text: str) -> str:
     if not text:
         return "a value is missing"
     if text in MONTHS or text in WEEKDAYS:
