@@ -6,6 +6,7 @@ controlling process removes it; if that one is killed, the server's keeper does.
 
 import fcntl
 import itertools
+import logging
 import os
 import shutil
 import tempfile
@@ -43,6 +44,7 @@ def logs_as_they_were() -> Iterator[None]:
     """A command that a test runs in this process decides about logs only until the test ends."""
     yield
     structlog.reset_defaults()
+    logging.captureWarnings(capture=False)
 
 
 class Run:
