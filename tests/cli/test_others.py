@@ -113,7 +113,7 @@ def test_dead_letters_are_counted_by_job_and_error():
 
 def test_an_audit_without_findings_exits_0():
     found = {"shelves": {"waiting": {"slices": 1, "items": 1}, "history": {"slices": 2, "items": 20}}}
-    found |= {"kinds": {}, "findings": []}
+    found |= {"findingsByKind": {}, "findings": []}
     result = run(FakeApi({"GET /audit/executions": found}), "audit", "executions")
     assert result.exit_code == 0
     assert result.stdout == "Checked 1 waiting, 20 history.\nEvery execution is in its place.\n"
@@ -128,8 +128,12 @@ def test_an_audit_names_its_findings_and_exits_1():
         "hi": 5,
         "detail": "its session is lost",
     }
-    found = {"shelves": {"running": {"slices": 1, "items": 3}}, "kinds": {"no-live-session": 1}, "findings": [finding]}
-    repaired = {**found, "findings": [], "kinds": {}, "repaired": {"requeued": 3, "ended": 0}}
+    found = {
+        "shelves": {"running": {"slices": 1, "items": 3}},
+        "findingsByKind": {"no-live-session": 1},
+        "findings": [finding],
+    }
+    repaired = {**found, "findings": [], "findingsByKind": {}, "repaired": {"requeued": 3, "ended": 0}}
     api = FakeApi({"GET /audit/executions": found, "POST /audit/executions": repaired})
     result = run(api, "audit", "executions")
     assert result.exit_code == 1

@@ -78,7 +78,7 @@ async def test_a_log_is_followed_until_the_execution_ends():
 
 async def test_lines_without_an_end_are_shown_while_they_grow_and_at_the_end():
     def bar(page: ApiResponse, text: str) -> ApiResponse:
-        open = b'"open":[{"text":"%s","stream":"stdout"}],' % text.encode()
+        open = b'"unfinishedLines":[{"text":"%s","stream":"stdout"}],' % text.encode()
         return ApiResponse(status=200, body=page.body.replace(b'"ended"', open + b'"ended"'))
 
     client, _, _ = client_of(

@@ -44,7 +44,14 @@ async def test_lines_are_followed_tailed_and_numbered_through(world, logs, toget
     await worker.exchange(logs=[lines(slice, 0, 3, "d"), lines(slice, 0, 4, "e", "f")])
 
     page = await logs.read(NAMESPACE, id, limit=2)
-    assert (texts(page), page.ended, page.more, page.lines, page.from_, page.to) == (["a", "b"], False, True, 6, 1, 2)
+    assert (texts(page), page.ended, page.more, page.total_lines, page.from_, page.to) == (
+        ["a", "b"],
+        False,
+        True,
+        6,
+        1,
+        2,
+    )
     page = await logs.read(NAMESPACE, id, cursor=page.next_cursor, limit=3)
     assert texts(page) == ["c", "d", "e"]
     page = await logs.read(NAMESPACE, id, cursor=page.next_cursor)
@@ -170,33 +177,42 @@ async def test_an_unfinished_line_is_shown_until_it_ends(world, logs):
 
     await worker.exchange(logs=[lines(slice, 0, 0, open=bar("1%"))])
     page = await logs.read(NAMESPACE, id)
-    assert (texts(page), page.lines, [(line.number, line.text) for line in page.open]) == ([], 0, [(1, "1%")])
+    assert (texts(page), page.total_lines, [(line.number, line.text) for line in page.unfinished_lines]) == (
+        [],
+        0,
+        [(1, "1%")],
+    )
     for percent in range(2, 9):
         await worker.exchange(logs=[lines(slice, 0, 0, open=bar(f"{percent}%"))])
     await worker.exchange(logs=[lines(slice, 0, 0, "a", "b", open=bar("9%"))])
     page = await logs.read(NAMESPACE, id, tail=1)
-    assert (texts(page), page.lines, [(line.number, line.text) for line in page.open]) == (["b"], 2, [(3, "9%")])
+    assert (texts(page), page.total_lines, [(line.number, line.text) for line in page.unfinished_lines]) == (
+        ["b"],
+        2,
+        [(3, "9%")],
+    )
     assert await world.rows("SELECT seq, count FROM logs ORDER BY seq") == [(0, 2), (2, 0)]
-    assert [line.text for line in (await logs.read(NAMESPACE, id, LineSelection(grep="a"))).open] == []
-    assert [line.text for line in (await logs.read(NAMESPACE, id, LineSelection(attempt=2))).open] == []
+    assert [line.text for line in (await logs.read(NAMESPACE, id, LineSelection(grep="a"))).unfinished_lines] == []
+    assert [line.text for line in (await logs.read(NAMESPACE, id, LineSelection(attempt=2))).unfinished_lines] == []
     assert [piece async for piece in await logs.text(NAMESPACE, id)] == [b"a\nb\n", b"9%\n"]
 
     await worker.exchange(logs=[lines(slice, 0, 0, "a", "b", open=bar("0%")), lines(slice, 0, 1, open=bar("0%"))])
     await worker.exchange(logs=[lines(slice, 0, 0, "a", open=bar("0%"))])
-    assert [line.text for line in (await logs.read(NAMESPACE, id)).open] == ["9%"]  # a late line changes nothing
+    unfinished = (await logs.read(NAMESPACE, id)).unfinished_lines
+    assert [line.text for line in unfinished] == ["9%"], "a late line changes nothing"
     await worker.exchange(logs=[lines(slice, 0, 2, "10%", "done")])
     page = await logs.read(NAMESPACE, id, cursor=page.next_cursor)
-    assert ([(line.number, line.text) for line in page.items], page.open) == ([(3, "10%"), (4, "done")], [])
+    assert ([(line.number, line.text) for line in page.items], page.unfinished_lines) == ([(3, "10%"), (4, "done")], [])
     assert await world.rows("SELECT seq, count FROM logs ORDER BY seq") == [(0, 2), (2, 2)]
 
     await worker.exchange(logs=[lines(slice, 0, 4, open=bar("last words"))])
     await worker.report(failed(slice), policies={(slice.job, 1): AT_ONCE})
     await world.store.promote_due(0, 10, rank)
-    assert [line.text for line in (await logs.read(NAMESPACE, id)).open] == ["last words"]
+    assert [line.text for line in (await logs.read(NAMESPACE, id)).unfinished_lines] == ["last words"]
     (slice,) = await worker.claim(1)
     await worker.exchange(logs=[lines(slice, 0, 0, "again")])
     page = await logs.read(NAMESPACE, id)
-    assert ([(line.number, line.text) for line in page.items][-1], page.open) == ((5, "again"), [])
+    assert ([(line.number, line.text) for line in page.items][-1], page.unfinished_lines) == ((5, "again"), [])
     assert numbers(await logs.read(NAMESPACE, id, before=6, limit=2)) == [4, 5]
     assert numbers(await logs.read(NAMESPACE, id, after=3)) == [4, 5]
 
@@ -217,7 +233,7 @@ async def test_a_truncated_log_says_what_is_missing(world, logs, monkeypatch):
 
     await worker.exchange(logs=[lines(slice, 0, 2, "b" * 200)])
     await worker.exchange(logs=[lines(slice, 0, 3, "c")])
-    assert (await logs.read(NAMESPACE, id)).lines == 3
+    assert (await logs.read(NAMESPACE, id)).total_lines == 3
     small = ExecutionLogs(world.store, executions_of(world.store), most=150)
     cut = (await small.read(NAMESPACE, id)).truncated
     assert (cut.lines, cut.ends) == (70, True)

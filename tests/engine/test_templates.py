@@ -34,7 +34,7 @@ async def test_jobs_change_with_their_template(stage: Stage):
     assert (eu.command, eu.schedule, eu.template, eu.with_) == (
         ["backup", "eu", "${params.day}"], "0 3 * * *", "backup", {"region": "eu"},
     )  # fmt: skip
-    assert (us.retries, us.own) == (5, {"retries": 5})
+    assert (us.retries, us.overrides) == (5, {"retries": 5})
 
     changed = {**JOB, "retries": 2, "schedule": "0 4 * * *"}
     told = await put(stage, changed, dry_run=True)
@@ -57,7 +57,7 @@ async def test_an_edit_changes_what_the_job_says_itself(stage: Stage):
     await make(stage, "backup-eu", timeout="5m")
 
     moved = await stage.node.definitions.jobs.edit(NAMESPACE, "backup-eu", {"with": {"region": "us"}, "timeout": None})
-    assert (moved.command[1], moved.timeout, moved.own) == ("us", None, {})
+    assert (moved.command[1], moved.timeout, moved.overrides) == ("us", None, {})
     back = await stage.node.definitions.jobs.rollback(NAMESPACE, "backup-eu", 1)
     assert (back.with_, back.timeout) == ({"region": "eu"}, "5m")
     _, outcome = await stage.node.definitions.jobs.put(

@@ -211,7 +211,7 @@ FILLED = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "item": 
 PLAIN = {
     *("limit", "cursor", "state", "owned", "queued", "running", "force", "status", "since", "until", "dryRun", "kind"),
     *("disposition", "at", "tail", "key", "errorType", "reason", "text", "olderThan", "after", "targetWait", "slots"),
-    *("statistics", "timezone", "by", "grep", "level", "before", "times", "every"),
+    *("statistics", "timezone", "by", "grep", "level", "before", "timestamps", "every"),
     *("ended", "actor", "action", "topics", "confirm"),
 }
 TASK = {"command": ["true"]}
@@ -315,7 +315,7 @@ MAKES = {
     *("queues.put", "calendars.put", "templates.put", "holds.open", "holds.window", "keys.create", "events.send"),
     *("queues.window", "sessions.register", "namespaces.create", "queues.hold", "secrets.put", "enrolments.create"),
     *("alert-rules.put", "alert-rules.create", "alert-channels.put"),
-    *("me.code", "templates.create"),
+    *("me.create-sign-in-code", "templates.create"),
 }
 
 

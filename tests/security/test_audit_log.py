@@ -231,7 +231,7 @@ async def test_sign_ins_sign_outs_and_backups_are_recorded(api: Api, node: Serve
         await browser.post("/api/v1/sign-out", headers={"x-csrf-token": csrf})
     await api.get("/api/v1/backup")
     told = [row["action"] for row in await rows(api)]
-    assert told == ["backup.read", "me.sign-out", "me.sign-in", "me.code"]
+    assert told == ["backup.read", "me.sign-out", "me.sign-in", "me.create-sign-in-code"]
     assert code not in str(await rows(api))
 
 

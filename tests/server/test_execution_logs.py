@@ -52,7 +52,7 @@ async def test_a_log_is_read_by_windows_searched_and_downloaded(api: Api, worker
             "level": "error", "text": SAID[1],
         }
     ]  # fmt: skip
-    assert [page[name] for name in ("lines", "from", "to", "more", "ended", "truncated")] == [
+    assert [page[name] for name in ("totalLines", "from", "to", "more", "ended", "truncated")] == [
         5,
         2,
         2,
@@ -75,7 +75,7 @@ async def test_a_log_is_read_by_windows_searched_and_downloaded(api: Api, worker
     assert whole.headers["content-type"] == "text/plain; charset=utf-8"
     assert whole.headers["content-disposition"] == f'attachment; filename="{id}.log"'
     assert whole.text == "".join(f"{line}\n" for line in SAID)
-    some = await api.get(f"{EXECUTIONS}/{id}/logs/download?times=true&level=error")
+    some = await api.get(f"{EXECUTIONS}/{id}/logs/download?timestamps=true&level=error")
     assert some.text == f"2027-01-15T08:00:00.000001Z {SAID[1]}\n"
     for bad in ("grep=re:(a", "level=loud", "after=1&before=3", "after=-1"):
         assert (await api.get(f"{EXECUTIONS}/{id}/logs?{bad}")).status_code == 400, bad

@@ -44,7 +44,7 @@ WITHOUT_KEYS = {
     "me.sign-out": "who is signed out stays so",
     "secrets.rotate": "what is sealed with the first key is left as it is",
     "yaml.read": "it only reads what it is given",
-    "me.code": "another code harms nobody; its answer is a secret and never kept",
+    "me.create-sign-in-code": "another code harms nobody; its answer is a secret and never kept",
 }
 SUBMISSIONS = {"jobs.trigger", "executions.submit"}
 

@@ -98,7 +98,7 @@ def test_tuples_are_written_as_generators_of_clients_read_them():
     assert [part for part in arrays if not {"items", "prefixItems"} & part.keys()] == []
     assert [part for part in parts(DOCUMENT) if part.get("enum") == [True]] == []
     assert any("prefixItems" in part for part in parts(DOCUMENT))
-    pair = properties("YamlView")["places"]["additionalProperties"]
+    pair = properties("YamlView")["positions"]["additionalProperties"]
     assert pair == {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "integer"}}
 
 

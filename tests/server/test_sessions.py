@@ -419,7 +419,7 @@ async def test_a_repair_reports_its_changes_and_the_remaining_problems(api: Api,
     found = (await api.get("/api/v1/audit/executions")).json()
     repaired = (await api.post("/api/v1/audit/executions")).json()
 
-    assert (found["kinds"], found["repaired"]) == ({"missing": 1}, None)
+    assert (found["findingsByKind"], found["repaired"]) == ({"missing": 1}, None)
     assert (repaired["repaired"]["requeued"], repaired["findings"]) == (1, [])
     assert (await api.get(f"/api/v1/executions/{made}")).json()["status"] in ("waiting", "queued")
 

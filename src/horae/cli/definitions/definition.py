@@ -192,5 +192,5 @@ def editable(document: dict[str, Any]) -> dict[str, Any]:
     """Return the part of a job's document that its owner wrote."""
     if document.get("template"):
         fields = {"name": document["name"], "template": document["template"], "with": document["with"]}
-        return {**fields, **document["own"]}
+        return {**fields, **document["overrides"]}
     return {field: document[field] for field in JOB.names if document.get(field) not in (*_EMPTY, JOB.defaults[field])}

@@ -53,7 +53,7 @@ def _print_report(api: Api, report: dict[str, Any]) -> None:
         ("SESSION", "session"),
     ]
     api.out.table(report["findings"], columns)
-    total = sum(report["kinds"].values())
+    total = sum(report["findingsByKind"].values())
     shown = len(report["findings"])
     return api.out.say(
         f"Inconsistencies found: {total}{f', {shown} shown' if shown < total else ''}. {_advice(repaired)}"

@@ -143,14 +143,14 @@ class ExecutionsResource(Resource):
             elif going_on:
                 continue
             elif page["ended"] or not follow:
-                if unfinished := page.get("open"):
+                if unfinished := page.get("unfinishedLines"):
                     yield [LogLine.of(item) for item in unfinished]
                 if (cut := page.get("truncated")) and cut["ends"]:  # otherwise a line of the log has the notice
                     yield [LogLine.of({"stream": "log", "level": "warning", "text": cut["notice"]})]
                 return
             else:
                 if on_open is not None:
-                    on_open([LogLine.of(item) for item in page.get("open", ())])
+                    on_open([LogLine.of(item) for item in page.get("unfinishedLines", ())])
                 await self._caller.env.clock.sleep(pause)
                 pause = min(LAST_LOOK, pause * 2)
 
@@ -169,10 +169,10 @@ class ExecutionsResource(Resource):
         attempt: int | None = None,
         grep: str | None = None,
         level: str | None = None,
-        times: bool = False,
+        timestamps: bool = False,
     ) -> AsyncIterator[bytes]:
-        """Yield the log as one text, in pieces of any size. With `times`, each line begins with its time."""
-        query = {"attempt": attempt, "grep": grep, "level": level, "times": "true" if times else None}
+        """Yield the log as one text, in pieces of any size. With `timestamps`, each line begins with its time."""
+        query = {"attempt": attempt, "grep": grep, "level": level, "timestamps": "true" if timestamps else None}
         async with self._caller.open(
             path_of("executions", execution_id, "logs", "download"), query, "text/plain"
         ) as opened:
@@ -180,7 +180,7 @@ class ExecutionsResource(Resource):
                 yield chunk
 
     # `python -m tools.sdk` writes the methods below, from the routes of executions (submit: none, skip-step: skip,
-    # complete-step: complete, artifact: read_artifact, log: read_log).
+    # complete-step: complete, artifact: read_artifact, download-log: read_log).
 
     async def counts(self) -> ApiDocument:
         """Count executions by status.

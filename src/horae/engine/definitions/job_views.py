@@ -63,8 +63,8 @@ def render(spec: Spec) -> JobRendering:
     notes = []
     if spec.retry.most_tries == 0 and structs.replace(spec.retry, within=None, budgets=Budgets()) != RetryPolicy():
         notes.append(NO_RETRIES)
-    own = {} if spec.made is None else {"own": spec.made.own}
-    return JobRendering(spec, {**JOB.keywords(render_definition(spec)), **own}, tuple(notes))
+    overrides = {} if spec.made is None else {"overrides": spec.made.own}
+    return JobRendering(spec, {**JOB.keywords(render_definition(spec)), **overrides}, tuple(notes))
 
 
 class RenderingCache:

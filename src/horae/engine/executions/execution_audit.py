@@ -20,7 +20,7 @@ class ExecutionsAudit(Struct, frozen=True, kw_only=True, rename="camel"):
     """The contents of the store, its inconsistencies (the first ones in detail), and the effects of a repair."""
 
     shelves: Mapping[str, audit.ShelfSize]
-    kinds: Mapping[str, int]
+    findings_by_kind: Mapping[str, int]
     findings: list[audit.Finding]
     repaired: audit.RepairResult | None = None
 
@@ -50,7 +50,9 @@ class ExecutionAuditor:
             )
             self._hints.send(Hint(wake_at=now))
             report = await self._check_all()
-        return ExecutionsAudit(shelves=report.shelves, kinds=report.kinds, findings=report.findings, repaired=repaired)
+        return ExecutionsAudit(
+            shelves=report.shelves, findings_by_kind=report.kinds, findings=report.findings, repaired=repaired
+        )
 
     async def _check_all(self) -> audit.AuditReport:
         report = audit.AuditReport()

@@ -42,7 +42,7 @@ class Logs(LogLinesOf, frozen=True, kw_only=True):
 class LogText(LogLinesOf, frozen=True, kw_only=True):
     """The selection of log lines, and their form."""
 
-    times: Annotated[bool, Meta(description="Each line begins with its time.")] = False
+    timestamps: Annotated[bool, Meta(description="Each line begins with its time.")] = False
 
 
 @get(
@@ -63,12 +63,14 @@ async def logs(call: ApiCall, query: Logs) -> Response:
 
 
 @get(
-    f"{API}/executions/{{id}}/logs/download", "executions.log", str,
+    f"{API}/executions/{{id}}/logs/download", "executions.download-log", str,
     access=VIEW, scope=by_execution, media="text/plain", refuses=(NotFound, Gone),
 )  # fmt: skip
 async def download_log(call: ApiCall, query: LogText) -> Response:
     """Read the whole log as one text."""
-    text = await call.node.part(LogsPart).logs.text(call.namespace, call.id(), _wanted(query), times=query.times)
+    text = await call.node.part(LogsPart).logs.text(
+        call.namespace, call.id(), _wanted(query), timestamps=query.timestamps
+    )
     name = (b"content-disposition", b'attachment; filename="%s.log"' % str(call.id()).encode())
     return StreamedText(text, b"text/plain; charset=utf-8", headers=(UNCACHED, name))
 

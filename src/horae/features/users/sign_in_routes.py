@@ -102,7 +102,15 @@ def _provider(call: ApiCall) -> Oidc:
     return found
 
 
-@get(f"{API}/sign-in/oidc", "me.oidc", {302: None}, access=PUBLIC, scope=closed, refuses=(NotFound,), secret=True)
+@get(
+    f"{API}/sign-in/oidc",
+    "me.sign-in-with-oidc",
+    {302: None},
+    access=PUBLIC,
+    scope=closed,
+    refuses=(NotFound,),
+    secret=True,
+)
 async def begin(call: ApiCall) -> Response:
     """Redirect a browser to the identity provider."""
     begun = await _provider(call).begin(call.server_url)

@@ -71,7 +71,7 @@ class JobView(JobDefinition, Versioned, frozen=True, kw_only=True):
     auto_paused: AutomaticPause | None = None
     owner: str | None = None  # the workflow that owns it, for one of its steps
     base: str | None = None  # the job from which an owned job was derived
-    own: Annotated[dict[str, Any], Meta(description="Fields that the job sets in addition to its template.")] = {}
+    overrides: Annotated[dict[str, Any], Meta(description="Fields that the job sets in addition to its template.")] = {}
     notes: list[str] = []
 
 

@@ -113,20 +113,20 @@ class LogCutView(View, frozen=True, kw_only=True):
 class LogPage(View, frozen=True, kw_only=True):
     """Log lines in order; `nextCursor` requests the lines that follow, also when there are none yet.
 
-    `ended` says that the execution has ended, so that an empty page without `more` is the end of the log. `lines` is
-    the number of all lines. For this page, the lines with the numbers `from` to `to` were searched; `more` says that
-    lines follow them. `open` are unfinished lines, with the numbers that they get if no other line is finished first.
+    `ended` says that the execution has ended, so that an empty page without `more` is the end of the log. For this
+    page, the lines with the numbers `from` to `to` were searched; `more` says that lines follow them. `totalLines` is
+    the number of all lines. `unfinishedLines` have the numbers that they get if no other line is finished first.
     """
 
     items: list[LogLineView]
     next_cursor: str
     ended: bool
     more: bool
-    lines: int
+    total_lines: int
     from_: int = field(name="from")
     to: int
     truncated: LogCutView | None = None
-    open: list[LogLineView] = []
+    unfinished_lines: list[LogLineView] = []
 
 
 class ExecutionCountsView(View, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 /** The document of a job, or of a version of it. */
 export function written(job) {
-  if (job.template) return { name: job.name, template: job.template, with: job.with, ...job.own };
+  if (job.template) return { name: job.name, template: job.template, with: job.with, ...job.overrides };
   const kept = FIELDS.filter(({ name, default: usual }) => job[name] !== undefined && job[name] !== null && !same(job[name], usual));
   return Object.fromEntries(kept.map(({ name }) => [name, job[name]]));
 }

@@ -31,12 +31,12 @@ function placeIn(text, message) {
 
 async function read(as, text, options) {
   if (as === "yaml") return post("/yaml", { text }, options);
-  try { return { value: JSON.parse(text), places: {} }; } catch (error) { throw Object.assign(new Error(`This is not JSON: ${error.message}`), { body: placeIn(text, error.message) }); }
+  try { return { value: JSON.parse(text), positions: {} }; } catch (error) { throw Object.assign(new Error(`This is not JSON: ${error.message}`), { body: placeIn(text, error.message) }); }
 }
 
 /** The nearest place that is known of a field such as `workflow.steps[1].job`. */
-function placeOf(field, places) {
-  for (let path = field ?? ""; path; path = path.replace(/(\.[^.[\]]*|\[[^\]]*\]|^[^.[]*)$/, "")) if (places[path]) return { line: places[path][0], column: places[path][1] };
+function placeOf(field, positions) {
+  for (let path = field ?? ""; path; path = path.replace(/(\.[^.[\]]*|\[[^\]]*\]|^[^.[]*)$/, "")) if (positions[path]) return { line: positions[path][0], column: positions[path][1] };
   return null;
 }
 
@@ -44,7 +44,7 @@ function placeOf(field, places) {
 export function Whole({ as, value, onChange, problem }) {
   const id = useId();
   const [text, setText] = useState(() => (as === "yaml" && !value.name && !value.command && Object.keys(value).length === 2 ? BLANK : said[as](value)));
-  const [state, setState] = useState({ places: null });
+  const [state, setState] = useState({ positions: null });
   const latest = useRef(onChange);
   const first = useRef(true);
   latest.current = onChange;
@@ -54,20 +54,20 @@ export function Whole({ as, value, onChange, problem }) {
       try {
         const found = await read(as, text, { signal: abort.signal });
         const bad = found.value === null || typeof found.value !== "object" || Array.isArray(found.value) ? OBJECT[as] : null;
-        setState({ places: found.places, wrong: bad && { detail: bad } });
+        setState({ positions: found.positions, wrong: bad && { detail: bad } });
         if (!first.current) latest.current(bad ? undefined : found.value, bad);
         first.current = false;
       } catch (error) {
         if (error.name === "AbortError") return;
         const detail = error.detail ?? error.message;
-        setState({ places: {}, wrong: { detail, remedy: error.remedy, line: error.body?.line, column: error.body?.column } });
+        setState({ positions: {}, wrong: { detail, remedy: error.remedy, line: error.body?.line, column: error.body?.column } });
         latest.current(undefined, detail);
       }
     }, first.current || as === "json" ? 0 : WAIT);
     return () => { clearTimeout(timer); abort.abort(); };
   }, [text, as]);
   const typed = (next) => { first.current = false; setText(next); if (as === "yaml") onChange(undefined, "Reading …"); };
-  const place = problem && !state.wrong ? placeOf(problem.body?.field, state.places ?? {}) : null;
+  const place = problem && !state.wrong ? placeOf(problem.body?.field, state.positions ?? {}) : null;
   const mark = state.wrong?.line ? state.wrong : place;
   const detail = state.wrong?.detail ?? (place ? `Line ${place.line}: ${problem.detail}` : null);
   const show = () => goTo(document.getElementById(id), text, mark);

@@ -17,7 +17,7 @@ class Lines {
   async ask(params) {
     try {
       const page = await get(this.path, params, { signal: this.abort.signal });
-      Object.assign(this, { lines: page.lines, truncated: page.truncated, ended: page.ended, error: null, read: true });
+      Object.assign(this, { lines: page.totalLines, truncated: page.truncated, ended: page.ended, error: null, read: true });
       return page;
     } catch (error) {
       if (error.name !== "AbortError") { this.error = error; this.changed(); }
@@ -73,12 +73,12 @@ export class AllLines extends Lines {
   /** What came since, or of much that came the last: how many there are is known then. Of what comes fast nothing else is asked for. */
   async newest() {
     const before = this.lines;
-    if (this.read && !this.follows) { this.open = (await this.ask({ after: before, limit: 1 }))?.open ?? []; return; }
+    if (this.read && !this.follows) { this.open = (await this.ask({ after: before, limit: 1 }))?.unfinishedLines ?? []; return; }
     const since = this.read && !this.fast ? await this.ask({ after: before, limit: TAIL }) : null;
     this.keep(since);
     const last = !since || since.more ? await this.ask({ tail: TAIL }) : since;
     this.keep(last);
-    this.open = last?.open ?? [];
+    this.open = last?.unfinishedLines ?? [];
     this.fast = before > 0 && this.lines > before + TAIL;
   }
 

@@ -106,11 +106,11 @@ class ExecutionLogs:
             next_cursor=make_cursor(window.following),
             ended=e.state in FINAL,
             more=window.more,
-            lines=extent.lines,
+            total_lines=extent.lines,
             from_=window.first,
             to=window.last,
             truncated=self._cut(extent),
-            open=list(map(_view, open_lines(extent.open, wanted.attempt, line_filter))),
+            unfinished_lines=list(map(_view, open_lines(extent.open, wanted.attempt, line_filter))),
         )
 
     async def text(
@@ -119,12 +119,12 @@ class ExecutionLogs:
         execution: str | UUID,
         wanted: LineSelection = ALL,
         *,
-        times: bool = False,
+        timestamps: bool = False,
     ) -> AsyncIterator[bytes]:
-        """Return all lines as one text, in chunks; with `times`, each line begins with its time."""
+        """Return all lines as one text, in chunks; with `timestamps`, each line begins with its time."""
         line_filter = wanted.filter
         e = (await self._executions.find(namespace, execution)).execution
-        return self._pieces(e, wanted, line_filter, times)
+        return self._pieces(e, wanted, line_filter, timestamps)
 
     async def _pieces(
         self, e: Execution, wanted: LineSelection, line_filter: LineFilter | None, times: bool

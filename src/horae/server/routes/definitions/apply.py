@@ -68,13 +68,13 @@ class YamlBody(RequestBody, frozen=True, kw_only=True):
 
 
 class YamlView(View, frozen=True, kw_only=True):
-    """The value of a YAML document. `places` has the line and column of each member by path, such as `schedule.cron`.
+    """The value of a YAML document.
 
-    Lines and columns are counted from 1.
+    `positions` has the line and column of each member by path, such as `schedule.cron`, counted from 1.
     """
 
     value: Any
-    places: dict[str, tuple[int, int]]
+    positions: dict[str, tuple[int, int]]
 
 
 @post(f"{API}/yaml", "yaml.read", YamlView, access=VIEW, scope=unscoped, audit=UNRECORDED, idempotency="none")
@@ -84,4 +84,4 @@ async def read_yaml(call: ApiCall, body: YamlBody) -> Response:
     if len(documents) != 1:
         what = "is empty" if not documents else f"has {len(documents)} documents"
         raise BadInput(f"The text {what}.", "Write one document.", field="text", line=1, column=1)
-    return ok(YamlView(value=documents[0].value, places=documents[0].places))
+    return ok(YamlView(value=documents[0].value, positions=documents[0].places))

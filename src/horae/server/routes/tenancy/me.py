@@ -82,7 +82,7 @@ async def sign_in(call: ApiCall, body: SignInRequest) -> Response:
 
 
 @post(
-    f"{API}/sign-in/codes", "me.code", SignInCode,
+    f"{API}/sign-in/codes", "me.create-sign-in-code", SignInCode,
     access=VIEW, scope=unscoped, audit=ACTION, status=201, idempotency="none",
 )  # fmt: skip
 async def new_code(call: ApiCall) -> Response:
