@@ -19,7 +19,7 @@ from horae.model.triggers.calendars.resolve import (
     users_of,
 )
 from horae.model.triggers.calendars.values import references_of
-from horae.model.triggers.calendars.words import describe_times
+from horae.model.triggers.calendars.view import describe_times
 
 HOUR = 3600 * SECOND
 DAY = 24 * HOUR

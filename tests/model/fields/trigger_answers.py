@@ -13,7 +13,7 @@ from horae.model.definitions.reading.schedule import name_triggers, parse_when, 
 from horae.model.triggers.calendars.compiled import BITS, compile_times
 from horae.model.triggers.calendars.read import read_calendar, references_in, render_times
 from horae.model.triggers.calendars.values import references_of
-from horae.model.triggers.calendars.words import describe_times
+from horae.model.triggers.calendars.view import describe_times
 from horae.model.triggers.decisions.count import count_fires
 from horae.model.triggers.decisions.decide import due_after, upcoming
 from horae.model.triggers.decisions.schedule import kind_of

@@ -19,8 +19,7 @@ from horae.model.triggers.calendars.compiled import FIRST, LAST, Calendar
 from horae.model.triggers.calendars.read import read_calendar
 from horae.model.triggers.calendars.resolve import check_opens, check_times, current_calendar
 from horae.model.triggers.calendars.values import Times
-from horae.model.triggers.calendars.view import CalendarUse, CalendarView, OpeningView
-from horae.model.triggers.calendars.words import describe_times
+from horae.model.triggers.calendars.view import CalendarUse, CalendarView, OpeningView, describe_times
 from horae.store.contract import Store
 from horae.store.triggers import calendars as moves
 from horae.store.triggers.calendars import StoredCalendar
