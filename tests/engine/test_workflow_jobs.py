@@ -60,10 +60,14 @@ async def test_a_step_with_own_options_has_an_owned_job(jobs):
     assert set(kept) == {"etl/inline", "etl/other", "etl/other:undo", "etl/part", "etl/part/inner"}
     assert (kept["etl/inline"].retries, kept["etl/inline"].queue) == (2, "heavy")
     assert (kept["etl/other"].retries, kept["etl/other"].timeout, kept["etl/other"].queue) == (1, "5m", "default")
-    assert (kept["etl/other"].owner, kept["etl/other"].base, kept["etl/other"].schedule) == ("etl", "load", None)
+    assert (kept["etl/other"].owner_workflow, kept["etl/other"].base_job, kept["etl/other"].schedule) == (
+        "etl",
+        "load",
+        None,
+    )
     assert await names(jobs) == ["etl", "load"]
     assert len(await names(jobs, owned=True)) == 7
-    assert (await jobs.get(NAMESPACE, "etl/part/inner")).owner == "etl"
+    assert (await jobs.get(NAMESPACE, "etl/part/inner")).owner_workflow == "etl"
 
 
 async def test_an_owned_job_is_versioned_and_deleted_with_its_step(jobs):

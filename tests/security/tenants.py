@@ -194,7 +194,7 @@ SEGMENTS: Mapping[str, tuple[str, ...]] = {
 NAMES: Mapping[str, tuple[str, ...]] = {
     "job": ("job", "job_name"),
     "queue": ("queue",),
-    "owner": ("flow_job", "flow_name"),
+    "ownerWorkflow": ("flow_job", "flow_name"),
     "worker": ("worker",),
     "trigger": ("cron",),
     "parent": ("flow",),

@@ -68,7 +68,7 @@ async def test_an_approval_cannot_be_bypassed(people: People):
 async def test_a_step_cannot_be_run_by_its_job_id(people: People):
     await asked(people, "admin")
     operator = await people.a("operator")
-    parts = (await done(operator.get(f"{JOBS}?owner=release")))["items"]
+    parts = (await done(operator.get(f"{JOBS}?ownerWorkflow=release")))["items"]
     assert [part["name"] for part in parts] == ["release/announce", "release/deploy"]
     answer = await operator.post(EXECUTIONS, json={"job": parts[0]["jobId"]})
     assert (answer.status_code, "runs in it only" in answer.json()["detail"]) == (409, True)

@@ -79,7 +79,7 @@ async def test_a_method_that_a_path_does_not_have(api: Api):
 async def test_a_quoted_slash_does_not_split_a_path(api: Api):
     await api.post("/api/v1/jobs", json={"name": "etl", "workflow": [{"name": "a", "command": "true"}]})
     answer = await api.get(f"/api/v1/jobs/{quote('etl/a', safe='')}")
-    assert (answer.status_code, answer.json()["owner"]) == (200, "etl")
+    assert (answer.status_code, answer.json()["ownerWorkflow"]) == (200, "etl")
     assert (await api.get(f"/api/v1/jobs/{quote('etl/b', safe='')}/executions")).status_code == 404
 
 

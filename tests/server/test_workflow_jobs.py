@@ -25,7 +25,7 @@ async def test_a_workflow_is_created_listed_and_owns_its_jobs(api: Api):
         return [job["name"] for job in (await api.get(f"/api/v1/jobs{query}")).json()["items"]]
 
     assert await listed() == ["etl", "load"]
-    assert await listed("?owner=etl") == ["etl/extract", "etl/load"]
+    assert await listed("?ownerWorkflow=etl") == ["etl/extract", "etl/load"]
     assert await listed("?owned=true&limit=3") == ["etl", "etl/extract", "etl/load"]
     page = (await api.get("/api/v1/jobs?owned=true&limit=3")).json()
     assert await listed(f"?owned=true&cursor={page['nextCursor']}") == ["load"]

@@ -313,7 +313,7 @@ IS_SEEN = """line => {
 async def test_the_newest_line_of_a_followed_log_is_visible(page, site, run):
     says = "import time; print(*(f'line {i + 1}' for i in range(300)), sep='\\n', flush=True); time.sleep(600)"
     id = run("talks", command=["python3", "-c", says])
-    await eventually(lambda: site.get(f"/executions/{id}/logs?tail=1")["lines"] == 300, within=30)
+    await eventually(lambda: site.get(f"/executions/{id}/logs?tail=1")["totalLines"] == 300, within=30)
     for width, height in ((1440, 900), (1024, 768), (390, 844)):
         await page.set_viewport_size({"width": width, "height": height})
         await page.goto(f"{site.url}/ui/executions/{id}")
@@ -331,7 +331,7 @@ async def test_a_search_of_a_followed_log_starts_at_its_end(page, site, run):
     says = "import time; print(*(f'line {i + 1}' for i in range(3000)), sep='\\n')"
     says += "; print('9%\\r50%', end='', flush=True); time.sleep(600)"
     id = run("endless", command=["python3", "-c", says])
-    await eventually(lambda: site.get(f"/executions/{id}/logs?tail=1")["lines"] == 3000, within=30)
+    await eventually(lambda: site.get(f"/executions/{id}/logs?tail=1")["totalLines"] == 3000, within=30)
     await page.goto(f"{site.url}/ui/executions/{id}?grep=line")
     lines = page.get_by_role("region", name="Lines")
     await expect(lines.get_by_text("line 3000", exact=True)).to_be_in_viewport(ratio=1)  # the newest line is seen

@@ -104,7 +104,7 @@ class JobsResource(Resource):
     async def list(
         self, *, search: str | None = None, prefix: str | None = None,
         state: Literal["active", "paused", "deleted"] | None = None, tag: str | None = None,
-        queue: str | None = None, owner: str | None = None, owned: bool = False, statistics: bool = False,
+        queue: str | None = None, owner_workflow: str | None = None, owned: bool = False, statistics: bool = False,
         limit: int | None = None, cursor: str | None = None,
     ) -> ResultPage[JobInfo]:  # fmt: skip
         """List jobs, sorted by name; deleted jobs only if `state` selects them.
@@ -114,12 +114,14 @@ class JobsResource(Resource):
 
         `search`: A part of the name, the description or a tag. `prefix`: The start of the name. `state`: Only
         jobs in this state. `tag`: Only jobs with this tag: "name" or "name=value". `queue`: Only entries of this
-        queue. `owner`: Only jobs that this workflow owns for its steps. `owned`: Include jobs that workflows own
-        for their steps. `statistics`: Include each job's newest executions, success rate and durations.
+        queue. `owner_workflow`: Only jobs that this workflow owns for its steps. `owned`: Include jobs that
+        workflows own for their steps. `statistics`: Include each job's newest executions, success rate and
+        durations.
         """
         query = {
-            "search": search, "prefix": prefix, "state": state, "tag": tag, "queue": queue, "owner": owner,
-            "owned": owned or None, "statistics": statistics or None, "limit": limit, "cursor": cursor,
+            "search": search, "prefix": prefix, "state": state, "tag": tag, "queue": queue,
+            "owner_workflow": owner_workflow, "owned": owned or None, "statistics": statistics or None, "limit": limit,
+            "cursor": cursor,
         }  # fmt: skip
         return page_of(JobInfo, await self._caller.get(path_of("jobs"), query))
 

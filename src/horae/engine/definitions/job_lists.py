@@ -229,7 +229,9 @@ class JobLists:
         bases = sorted({owner.base for owner in found.values() if owner.base is not None})
         names = await self._store.read(lambda: job_reads.names_of(bases)) if bases else {}
         return [
-            structs.replace(view, owner=owner.name, base=None if owner.base is None else names.get(owner.base))
+            structs.replace(
+                view, owner_workflow=owner.name, base_job=None if owner.base is None else names.get(owner.base)
+            )
             if (owner := found.get(view.job_id))
             else view
             for view in views

@@ -69,8 +69,8 @@ class JobView(JobDefinition, Versioned, frozen=True, kw_only=True):
     started_at: Time | None = None
     progress: float | None = None
     auto_paused: AutomaticPause | None = None
-    owner: str | None = None  # the workflow that owns it, for one of its steps
-    base: str | None = None  # the job from which an owned job was derived
+    owner_workflow: str | None = None  # the workflow that owns it, for one of its steps
+    base_job: str | None = None  # the job from which an owned job was derived
     overrides: Annotated[dict[str, Any], Meta(description="Fields that the job sets in addition to its template.")] = {}
     notes: list[str] = []
 

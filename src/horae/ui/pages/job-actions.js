@@ -46,13 +46,13 @@ export function JobActions({ job, reload }) {
     ? html`<button type="button" class="primary" disabled=${!can("operator")} title=${needs("operator")} onClick=${() => show("trigger")}>Trigger …</button>`
     : html`<${ActionButton} kind="primary" action=${running(job, reload)} />`}
     ${job.state === "paused" ? html`<${ActionButton} action=${resuming(job, reload)} />` : html`<${ActionButton} action=${pausing(job, reload)} />`}
-    ${can("editor") && !job.owner && html`<a class="button" href=${link(jobPath(job.name, "/edit"))}>Edit</a>`}
+    ${can("editor") && !job.ownerWorkflow && html`<a class="button" href=${link(jobPath(job.name, "/edit"))}>Edit</a>`}
     <${Menu} label="More" items=${[
       !hasForm(job) && { title: "Trigger with params …", run: () => show("trigger"), disabled: needs("operator") },
       timed && has("backfills") && { title: "Backfill …", run: () => show("backfill"), disabled: needs("operator") },
       { title: "Make another like it", run: () => go("/jobs/new", { like: job.name }), disabled: needs("editor") },
       { title: "Why it waits", run: () => setQuery({ tab: "explain" }) },
-      !job.owner && { title: "Delete …", danger: true, run: () => act(deleting(job)), disabled: needs("editor") },
+      !job.ownerWorkflow && { title: "Delete …", danger: true, run: () => act(deleting(job)), disabled: needs("editor") },
     ]} />
     ${open === "trigger" && html`<${TriggerDialog} key=${fresh} job=${job} close=${close} reload=${reload} />`}
     ${open === "backfill" && html`<${BackfillDialog} key=${fresh} job=${job} close=${close} />`}`;

@@ -19,7 +19,7 @@ export function Definition({ job, reload }) {
   const document_ = written(job);
   const text = form === "json" ? JSON.stringify(document_, null, 2) : toYaml(document_);
   const actions = html`<span class="switch" role="group" aria-label="shown as">${FORMS.map(([id, word]) => html`<button key=${id} type="button" aria-pressed=${form === id ? "true" : "false"} onClick=${() => setQuery({ as: id === "form" ? null : id })}>${word}</button>`)}</span>
-    ${can("editor") && !job.owner && job.state !== "deleted" && html`<a class="button" href=${link(jobPath(job.name, "/edit"))}>Edit</a>`}`;
+    ${can("editor") && !job.ownerWorkflow && job.state !== "deleted" && html`<a class="button" href=${link(jobPath(job.name, "/edit"))}>Edit</a>`}`;
   return html`<div class="stack"><${Panel} title="Definition" actions=${actions}>${form === "form" ? html`<${Readable} job=${job} />` : html`<div class="json"><${Copy} text=${text} /><pre tabindex="0">${text}</pre></div>`}<//>
     <${Versions} job=${job} reload=${reload} /></div>`;
 }
@@ -98,7 +98,7 @@ function Compare({ job, versions, after }) {
   return html`<div class="versions"><ul class="plain">${shown.map((one) => html`<li key=${one.version} class=${one === old ? "at" : ""}><button type="button" class="link" aria-pressed=${one === old ? "true" : "false"} disabled=${one.current} title=${one.current ? "Others are compared with this one." : ""} onClick=${() => setQuery({ version: one === old ? null : one.version })}>version ${one.version}</button> ${one.current ? html`<span class="tag">present</span>` : ""} ${one.share !== null && html`<span class="tag">${one.share}%</span>`} <span class="soft"><${Time} at=${one.createdAt} /></span></li>`)}
     ${versions.length > shown.length && html`<li><button type="button" class="link" onClick=${() => setAll(true)}>and ${versions.length - shown.length} more</button></li>`}</ul>
     <div>${old
-      ? html`<div class="entry-head"><span>From version ${old.version} to the present ${present.version}:</span>${!job.owner && html`<span class="push"><${ActionButton} role="editor" action=${back(old)} /></span>`}</div>
+      ? html`<div class="entry-head"><span>From version ${old.version} to the present ${present.version}:</span>${!job.ownerWorkflow && html`<span class="push"><${ActionButton} role="editor" action=${back(old)} /></span>`}</div>
         <${Diff} before=${toYaml(written(old.definition))} after=${toYaml(written(present.definition))} />`
       : html`<p class="soft">${versions.length > 1 ? "Choose a version to see what changed since, and to go back to it." : "Every change of it makes a version; this is the first."}</p>`}</div></div>`;
 }

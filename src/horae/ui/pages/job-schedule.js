@@ -28,7 +28,7 @@ export function Schedule({ job, reload }) {
 function Triggers({ job, reload }) {
   const triggers = useData(`/jobs/${job.jobId}/triggers`, undefined, { live: ["job", "execution"], wait: 5000 });
   const after = () => { triggers.reload(); reload(); };
-  const empty = html`<${Empty} title="Nothing fires it." command=${`horae triggers add ${job.name} --cron '0 9 * * MON-FRI'`} action=${can("editor") && !job.owner && html`<a class="button" href=${link(jobPath(job.name, "/edit"))}>Give it a schedule</a>`}>It runs when it is triggered, here or by a program.<//>`;
+  const empty = html`<${Empty} title="Nothing fires it." command=${`horae triggers add ${job.name} --cron '0 9 * * MON-FRI'`} action=${can("editor") && !job.ownerWorkflow && html`<a class="button" href=${link(jobPath(job.name, "/edit"))}>Give it a schedule</a>`}>It runs when it is triggered, here or by a program.<//>`;
   const few = (data) => data.items.length <= FEW;
   return html`<${Panel} title="Triggers"><${Ready} of=${triggers} what="triggers">${(data) => html`${!data.items.length && empty}${!few(data) && html`<${Together} job=${job} next=${job.nextFireAt} />`}${data.items.map((one) => html`<${Trigger} key=${one.name} job=${job} trigger=${one} after=${after} brief=${!few(data)} />`)}`}<//><//>`;
 }

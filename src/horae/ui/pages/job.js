@@ -46,7 +46,7 @@ function Shown({ job, last, reload }) {
     { id: "dependencies", title: "Dependencies", show: () => html`<${Dependencies} job=${job} />` },
     !deleted && { id: "explain", title: "Why it waits", show: () => html`<${Explanation} job=${job} reload=${reload} />` },
   ].filter(Boolean);
-  const crumbs = html`<a href=${link("/jobs")}>Jobs</a>${job.owner && html` / <a href=${link(jobPath(job.owner))}>${job.owner}</a>`}`;
+  const crumbs = html`<a href=${link("/jobs")}>Jobs</a>${job.ownerWorkflow && html` / <a href=${link(jobPath(job.ownerWorkflow))}>${job.ownerWorkflow}</a>`}`;
   return html`<${Page} title=${job.name} lead=${job.description} crumbs=${crumbs} actions=${html`<${JobActions} job=${job} reload=${reload} />`}>
     <${Headline} job=${job} />
     <${Notices} job=${job} reload=${reload} />

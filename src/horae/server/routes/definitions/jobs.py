@@ -93,7 +93,7 @@ class JobList(Paged, frozen=True, kw_only=True):
     state: Annotated[Literal["active", "paused", "deleted"], Meta(description="Only jobs in this state.")] | None = None
     tag: Annotated[Text, Meta(description='Only jobs with this tag: "name" or "name=value".')] | None = None
     queue: QueueName | None = None
-    owner: Annotated[Text, Meta(description="Only jobs that this workflow owns for its steps.")] | None = None
+    owner_workflow: Annotated[Text, Meta(description="Only jobs that this workflow owns for its steps.")] | None = None
     owned: Annotated[bool, Meta(description="Include jobs that workflows own for their steps.")] = False
     statistics: Annotated[
         bool, Meta(description="Include each job's newest executions, success rate and durations.")
@@ -134,7 +134,7 @@ async def list_jobs(call: ApiCall, query: JobList) -> Response:
     lister = call.node.require(JobStatisticsPart) if query.statistics else None
     page = await call.node.definitions.jobs.list(
         call.namespace, search=query.search, prefix=query.prefix, state=query.state, tag=query.tag, queue=query.queue,
-        owner=query.owner, owned=query.owned, limit=query.limit, cursor=query.cursor,
+        owner=query.owner_workflow, owned=query.owned, limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
     if call.who.scoped:
         mine = [job for job in page.items if call.who.covers(owner_of(job.name), job.queue)]
