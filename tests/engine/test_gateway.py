@@ -256,7 +256,7 @@ async def test_a_child_with_a_span_for_no_key_is_refused(node):
     child = Submit(job="job", key_for=SECOND)
     call = ChildSubmit(parcel=grant.parcel, item=0, attempt=grant.attempt, call="0", submissions=[child])
 
-    with pytest.raises(BadInput, match="keyFor is given without a key"):
+    with pytest.raises(BadInput, match="`keyFor` is given without `key`"):
         await node.gateway.submit_children(1, session, call)
 
 
