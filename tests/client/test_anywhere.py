@@ -5,8 +5,11 @@ import sys
 import textwrap
 from collections.abc import Iterator
 
+import httpx2
 import pytest
 
+from horae.client.loops import FORK_LOCK
+from horae.client.transport.http import HttpClientTransport
 from tests.cli.test_up import Up, running
 
 SHOP = """
@@ -157,6 +160,20 @@ def test_forked_children_and_their_parent_submit(up, before):
             print(len({{*mine, *told.read().split()}}))
     """
     assert said(up, FORKED + textwrap.dedent(body)) == ["[0, 0, 0, 0]", "20"]
+
+
+def test_a_fork_waits_for_a_client_that_another_thread_creates(monkeypatch):
+    """Check that the lock of forks is held, because a child that inherits a lock of OpenSSL hangs."""
+    held = []
+
+    class Watched(httpx2.AsyncClient):
+        def __init__(self, **options):
+            held.append(FORK_LOCK._is_owned())
+            super().__init__(**options)
+
+    monkeypatch.setattr(httpx2, "AsyncClient", Watched)
+    HttpClientTransport(["http://127.0.0.1:9"])._connect()
+    assert held == [True]
 
 
 def test_a_fork_beside_busy_threads_does_not_hang(up):

@@ -18,8 +18,8 @@ Loop = asyncio.AbstractEventLoop
 # Event loops whose threads are blocked until the current task has served their synchronous call.
 BLOCKED: ContextVar[tuple[Loop, ...]] = ContextVar("horae_blocked", default=())
 
-# Held while modules are loaded and threads started. A fork waits for it: otherwise the child could inherit the import
-# lock of a module that another thread of the parent was loading, and wait for it for ever.
+# Held while modules are loaded, threads started and SSL contexts created. A fork waits for it: otherwise the child
+# could inherit a lock (of a module's import, or of OpenSSL) that another thread of the parent held, and wait for ever.
 FORK_LOCK = threading.RLock()
 os.register_at_fork(before=FORK_LOCK.acquire, after_in_parent=FORK_LOCK.release, after_in_child=FORK_LOCK.release)
 

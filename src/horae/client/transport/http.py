@@ -43,18 +43,19 @@ class HttpClientTransport:
     def _connect(self) -> "httpx2.AsyncClient":
         """Import httpx2 and create its client.
 
-        The import takes long, so the first call does it, together with all modules that httpx2 loads later.
+        The import takes long, so the first call does it, together with all modules that httpx2 loads later. A fork
+        waits for the client, too: it creates an SSL context, and a child that inherits a lock of OpenSSL hangs.
         """
         with FORK_LOCK:
             import httpx2
 
             for module in ("httpcore2", "httpcore2._backends.anyio", "anyio._backends._asyncio"):
                 import_module(module)
-        return httpx2.AsyncClient(
-            verify=self._verify(),
-            trust_env=not all(map(is_loopback, self._urls)),  # a proxy cannot reach a server on this machine
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32),
-        )
+            return httpx2.AsyncClient(
+                verify=self._verify(),
+                trust_env=not all(map(is_loopback, self._urls)),  # a proxy cannot reach a server on this machine
+                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32),
+            )
 
     async def send(self, call: ApiRequest) -> ApiResponse:
         http, at = await self._http.here(self._connect), self._at
