@@ -40,9 +40,9 @@ async def share(world: World) -> None:
         await world.store.cancel(parcel_of(id), 0, "")
     await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()))
     world.clock.advance(MINUTE + 5 * SECOND)
-    world.store.bounds = bounds
+    world.store.set_bounds(bounds)
     await world.store.fire(10, lead)
-    world.store.bounds = UNBOUNDED
+    world.store.set_bounds(UNBOUNDED)
     now, server = world.now(), world.env.new_id()
     await world.store.write(lambda: key_expiry.expire(now, 10))
     await world.store.write(lambda: key_expiry.forget(key_expiry.START, 10, now))

@@ -31,6 +31,7 @@ from horae.model.fleet.protocol import (
 )
 from horae.model.fleet.submit import ChildSubmit
 from horae.worker.code.execution_requests import ArtifactReceipt, ChildReceipt, UploadArtifact
+from horae.worker.code.tracing import TracerFactory
 from horae.worker.settings import WorkerSettings
 from horae.worker.worker import WorkerRuntime
 from tests.waiting import eventually
@@ -148,10 +149,16 @@ class LocalTransport:
 class Shop:
     """A running worker, and the means to give it work."""
 
-    def __init__(self, jobs: Any, settings: WorkerSettings, env: Env, timeout: float, heartbeat: float) -> None:
-        self.gateway = Gateway(env, timeout=timeout, heartbeat=heartbeat)
+    def __init__(
+        self,
+        jobs: Any,
+        settings: WorkerSettings,
+        gateway: Gateway,
+        tracer: TracerFactory = None,
+    ) -> None:
+        self.gateway = gateway
         self.transport = LocalTransport(self.gateway)
-        self.worker = WorkerRuntime(env, settings, self.transport, jobs)
+        self.worker = WorkerRuntime(gateway.env, settings, self.transport, jobs, tracer)
         self.end: asyncio.Task[str] | None = None
 
     def submit(self, task: Any, *items: Any, **how: Any) -> UUID:
@@ -184,12 +191,18 @@ def result(outcome: Outcome) -> Any:
 
 @asynccontextmanager
 async def shop(
-    jobs: Any = None, timeout: float = 15.0, heartbeat: float = 5.0, env: Env | None = None, **settings: Any
+    jobs: Any = None,
+    timeout: float = 15.0,
+    heartbeat: float = 5.0,
+    env: Env | None = None,
+    tracer: TracerFactory = None,
+    **settings: Any,
 ) -> AsyncIterator[Shop]:
     """Run a worker for as long as the block lasts."""
     settings.setdefault("concurrency", 4)
     settings.setdefault("grace", 2 * SECOND)
-    made = Shop(jobs or Jobs(), WorkerSettings(**settings), env or system_env(), timeout, heartbeat)
+    gateway = Gateway(env or system_env(), timeout=timeout, heartbeat=heartbeat)
+    made = Shop(jobs or Jobs(), WorkerSettings(**settings), gateway, tracer)
     made.end = asyncio.create_task(made.worker.run())
     try:
         yield made

@@ -1,5 +1,7 @@
 """Attempts as spans, and the trace inside them."""
 
+from functools import partial
+
 import pytest
 
 from horae.client.transport.calls import current_trace
@@ -22,8 +24,7 @@ KINDS = [
 @pytest.mark.parametrize("task", KINDS, ids=["thread", "task", "process"])
 async def test_a_function_and_what_it_submits_is_in_the_span_of_its_attempt(task: PythonTask):
     spans = Spans()
-    async with shop(app) as it:
-        it.worker.tracing = AttemptTracer(spans, "w")
+    async with shop(app, tracer=partial(AttemptTracer, spans)) as it:
         parcel = it.submit(task)
         seen = result(await it.outcome(parcel))
         await eventually(lambda: spans.all)
@@ -39,8 +40,7 @@ async def test_a_function_and_what_it_submits_is_in_the_span_of_its_attempt(task
 
 async def test_a_failed_attempt_is_an_error_and_an_unsampled_one_is_not_recorded():
     spans = Spans()
-    async with shop() as it:
-        it.worker.tracing = AttemptTracer(spans, "w")
+    async with shop(tracer=partial(AttemptTracer, spans)) as it:
         await it.run(CommandTask(shell="exit 3"))
         (span,) = await eventually(lambda: spans.all)
         spans.quiet = True

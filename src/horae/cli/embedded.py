@@ -9,7 +9,7 @@ from msgspec import Raw, structs
 from msgspec.json import encode
 
 from horae.cli.apps import load_app
-from horae.cli.fleet.worker import trace_attempts, worker_settings
+from horae.cli.fleet.worker import tracer_factory, worker_settings
 from horae.config.settings import Settings
 from horae.engine.server_node import ServerNode
 from horae.errors import HoraeError
@@ -91,10 +91,10 @@ async def embedded_worker(node: ServerNode, settings: Settings, registry: Combin
     if is_alone:
         await _end_previous_session(node, name)
     chosen = worker_settings(settings, name=name, replace=False)
-    worker = WorkerRuntime(node.env, chosen, GatewayTransport(node), registry)
-    if node.tracer is not None:
-        trace_attempts(worker, node.tracer.sink)
-    return worker
+    sink = None if node.tracer is None else node.tracer.sink
+    if sink is not None:
+        sink.serve_users()
+    return WorkerRuntime(node.env, chosen, GatewayTransport(node), registry, tracer_factory(sink))
 
 
 async def _end_previous_session(node: ServerNode, name: str) -> None:

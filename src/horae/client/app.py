@@ -12,7 +12,8 @@ Registration alone defines no job on a server; `horae apply --app module:app` (o
 """
 
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
@@ -152,6 +153,15 @@ class App:
     @client.setter
     def client(self, client: "Client") -> None:
         self._client = client
+
+    @contextmanager
+    def with_client(self, client: "Client") -> Iterator[None]:
+        """Use another client during a `with` block."""
+        before, self._client = self._client, client
+        try:
+            yield
+        finally:
+            self._client = before
 
     @overload
     def job(self, name: Callable[P, R], /) -> AppJob[P, R]: ...

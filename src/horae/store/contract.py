@@ -59,11 +59,15 @@ class Store:
     def __init__(self, driver: Driver, env: Env) -> None:
         self.driver = driver
         self.env = env
-        self.bounds: QuotaBounds = UNBOUNDED  # the room that quotas leave, as last read by this server
+        self.bounds: QuotaBounds = UNBOUNDED
         self.timings = Timings()
         self._kin = ChildCache()
         self.created: Topic[Sequence[Parcel]] = Topic("made")  # parcels of new executions that were stored
         self.started: Topic[Consequences] = Topic("started")  # executions that started because another was cancelled
+
+    def set_bounds(self, bounds: QuotaBounds) -> None:
+        """Set the room that quotas leave, as last read by this server."""
+        self.bounds = bounds
 
     @timed
     async def write(self, make: ScriptFactory[T]) -> T:

@@ -190,16 +190,14 @@ def server(app: App, *, secrets: Mapping[str, str] | None = None, schedules: boo
     made = Server(app, secrets or {}, schedules)
     thread = threading.Thread(target=made._loop.run_forever, name="horae-testing", daemon=True)
     thread.start()
-    before = app._client
     quiet = not structlog.is_configured()
     if quiet:  # without a logging setup, show only the test's own output
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     try:
         asyncio.run_coroutine_threadsafe(made.start(), made._loop).result()
-        app.client = made.client
-        yield made
+        with app.with_client(made.client):
+            yield made
     finally:
-        app._client = before
         asyncio.run_coroutine_threadsafe(made.stop(), made._loop).result()
         made._loop.call_soon_threadsafe(made._loop.stop)
         thread.join()

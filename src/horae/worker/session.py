@@ -56,17 +56,18 @@ class WorkerSession:
         slots: int,
         pace: DurationEstimates | None = None,
         resources: Mapping[str, int] | None = None,
+        on_ended: OnEnded | None = None,
     ) -> None:
+        """`on_ended` is called with ended attempts."""
         self.id: UUID = registered.session_id
         self.log_limit = registered.log_limit  # bytes that the log of an attempt may have
         self.fence = 0.0  # monotonic time from which no item is started
         self.draining = False
         self.ended = False
-        self.on_ended: OnEnded | None = None  # is called with ended attempts
         self.pace = pace or DurationEstimates()
         self.stock = Stock(clock, self.pace, slots, resources)
         self.outbox = Outbox()
-        self._clock = clock
+        self._clock, self._on_ended = clock, on_ended
         timeout = registered.session_timeout / SECOND
         self._trust = timeout - min(MARGIN, timeout / 5)
         # Short enough that every second poll extends the fence in time.
@@ -172,8 +173,8 @@ class WorkerSession:
         if chunk.backlog.references:
             endings = [_covered(ending) for ending in endings]
         self.outbox.end(endings)
-        if self.on_ended is not None:
-            self.on_ended(self, chunk.backlog, endings)
+        if self._on_ended is not None:
+            self._on_ended(self, chunk.backlog, endings)
         started, ended = endings[0][2], endings[-1][3]
         if started is not None and ended is not None:
             self.pace.note(chunk.backlog.job, len(endings), max(0.0, ended - started))

@@ -28,7 +28,7 @@ from horae.worker.attempt_reports import attempt_reporter
 from horae.worker.code.execution_requests import ExecutionRequest
 from horae.worker.code.failure import failed, format_traceback
 from horae.worker.code.request_sender import RequestSender
-from horae.worker.code.tracing import AttemptTracer
+from horae.worker.code.tracing import TracerFactory
 from horae.worker.holding import Chunk, Item
 from horae.worker.interrupts import Interrupt
 from horae.worker.logs import capture
@@ -57,7 +57,9 @@ End = Literal["drained", "aborted", "replace"]
 class WorkerRuntime:
     """One worker process; `run()` works until it is drained, aborted or refused."""
 
-    def __init__(self, env: Env, settings: WorkerSettings, transport: Transport, registry: Registry) -> None:
+    def __init__(
+        self, env: Env, settings: WorkerSettings, transport: Transport, registry: Registry, tracer: TracerFactory = None
+    ) -> None:
         self.env = env
         self.settings = settings
         self.session: WorkerSession | None = None
@@ -65,7 +67,8 @@ class WorkerRuntime:
         self._transport = transport
         self._requests = RequestSender(env, transport, self._back_off)
         self._registry = registry
-        self.tracing: AttemptTracer | None = None  # records attempts
+        self.tracing = None if tracer is None else tracer(self.name)
+        self._on_ended = attempt_reporter(self.tracing, verbose=settings.verbose)
         self.spawner = Spawner()
         self._secrets = SecretProviders(settings.secret_env, settings.secret_files)
         self._pace = DurationEstimates()
@@ -196,10 +199,8 @@ class WorkerRuntime:
                 wait = await self._back_off(wait)
                 continue
             self._transport.add_servers(registered.servers)
-            self.session = WorkerSession(
-                self.env.clock, registered, self.settings.concurrency, self._pace, self.settings.resources
-            )
-            self.session.on_ended = attempt_reporter(self.tracing, verbose=self.settings.verbose)
+            slots, resources = self.settings.concurrency, self.settings.resources
+            self.session = WorkerSession(self.env.clock, registered, slots, self._pace, resources, self._on_ended)
             for cost in self._strays:
                 self.session.stock.take_up(cost)
             if self._draining:

@@ -74,7 +74,7 @@ async def test_a_newer_fire_replaces_an_execution_that_has_not_begun(world: Worl
 
 async def test_fires_without_room_are_skipped_and_do_not_count(world: World):
     job = await world.job()
-    world.store.bounds = QuotaBounds(queues={job.queue: ("default", 1)})
+    world.store.set_bounds(QuotaBounds(queues={job.queue: ("default", 1)}))
     trigger = await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), Rules(max_fires=2))
     await add_trigger(world, job, Once(at=world.now() + MINUTE), ALLOW)
     world.clock.advance(MINUTE)
@@ -91,8 +91,8 @@ async def test_fires_without_room_are_skipped_and_do_not_count(world: World):
 
 async def test_a_used_up_daily_quota_skips_fires(world: World):
     job = await world.job()
-    world.store.bounds = QuotaBounds(
-        {NAMESPACE: Quota(executions_per_day=1)}, spent={NAMESPACE: "executionsPerDay: 1 of 1"}
+    world.store.set_bounds(
+        QuotaBounds({NAMESPACE: Quota(executions_per_day=1)}, spent={NAMESPACE: "executionsPerDay: 1 of 1"})
     )
     await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), ALLOW)
     world.clock.advance(MINUTE)
@@ -102,7 +102,7 @@ async def test_a_used_up_daily_quota_skips_fires(world: World):
 
 async def test_a_fire_waits_for_room_if_the_quota_requires_it(world: World):
     job = await world.job()
-    world.store.bounds = QuotaBounds({NAMESPACE: Quota(queued=1, over="wait")})
+    world.store.set_bounds(QuotaBounds({NAMESPACE: Quota(queued=1, over="wait")}))
     for _ in range(2):
         await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), ALLOW)
     world.clock.advance(MINUTE)
@@ -123,7 +123,7 @@ async def test_a_fire_waits_for_room_if_the_quota_requires_it(world: World):
 
 async def test_the_ledger_says_that_a_fire_waited_for_room_too_long(world: World):
     job = await world.job()
-    world.store.bounds = QuotaBounds({NAMESPACE: Quota(queued=0, over="wait")})
+    world.store.set_bounds(QuotaBounds({NAMESPACE: Quota(queued=0, over="wait")}))
     skip = Rules(overlap="allow", misfire=Misfire(policy="skip"))
     await add_trigger(world, job, Interval(every=10 * MINUTE, anchor=world.now()), skip)
     world.clock.advance(10 * MINUTE)
@@ -142,7 +142,7 @@ async def test_a_refused_fire_replaces_no_execution(world: World):
     await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), ALLOW)
     world.clock.advance(MINUTE)
     (first,) = (await world.store.fire(10, lead)).parcels
-    world.store.bounds = QuotaBounds(queues={job.queue: ("default", 1)})
+    world.store.set_bounds(QuotaBounds(queues={job.queue: ("default", 1)}))
     world.clock.advance(MINUTE)
     assert (await world.store.fire(10, lead)).parcels == []
     assert await world.states(first.id) == ["queued"]

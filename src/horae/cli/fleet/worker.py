@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from horae.config.settings import Settings
     from horae.env import Clock
     from horae.model.executions.tracer import SpanSink
+    from horae.worker.code.tracing import TracerFactory
     from horae.worker.settings import WorkerSettings
     from horae.worker.worker import WorkerRuntime
 
@@ -109,10 +110,10 @@ async def _work(settings: "Settings") -> str:
     env = system_env()
     tls = trust(settings) if any(url.startswith("https:") for url in urls) else None
     transport = HttpTransport(urls, key, tls, namespace=settings.namespace, rng=env.rng, clock=env.clock)
-    runtime = WorkerRuntime(env, worker_settings(settings), transport, registry)
     sink = open_sink(settings)
+    runtime = WorkerRuntime(env, worker_settings(settings), transport, registry, tracer_factory(sink))
     if sink is not None:
-        trace_attempts(runtime, sink)
+        sink.serve_users()
     echo(f"Worker {runtime.name} pulls from {', '.join(urls)}: {description_of(settings, registry)}")
     if said := unserved_warning(settings, registry):
         echo(said, err=True)
@@ -136,12 +137,11 @@ def open_sink(settings: "Settings") -> "SpanSink | None":
     return None
 
 
-def trace_attempts(worker: "WorkerRuntime", sink: "SpanSink") -> None:
-    """Send spans of a worker's attempts, and spans that functions create, to the sink."""
+def tracer_factory(sink: "SpanSink | None") -> "TracerFactory":
+    """Return the function that creates a worker's tracer of attempts, which sends their spans to the sink."""
     from horae.worker.code.tracing import AttemptTracer
 
-    worker.tracing = AttemptTracer(sink, worker.name)
-    sink.serve_users()
+    return None if sink is None else partial(AttemptTracer, sink)
 
 
 async def enrolled(settings: "Settings", urls: list[str]) -> str:

@@ -94,9 +94,9 @@ class CircuitMonitor:
             await self.publish(await self._store.change(circuits.advance))
             found = await self._store.read(circuit_reads.shut)
         self.not_closed = {(status.job, status.key): status for status in found}
-        self._directory.open_circuits = {
-            (status.job, status.key) if status.key else status.job: delay_note(status) for status in found
-        }
+        self._directory.set_open_circuits(
+            {(status.job, status.key) if status.key else status.job: delay_note(status) for status in found}
+        )
         for circuit_ref in await self._store.read(circuit_gates.gates):
             status = self.not_closed.get(circuit_ref)
             if status is None or status.state == "half-open":

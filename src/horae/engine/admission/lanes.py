@@ -92,6 +92,10 @@ class LaneNeeds:
         self.reserved: Mapping[UUID, int] = {}  # session -> the lane for which it is reserved
         self._temporary: set[int] = set()  # lanes that executions leave after a while for a lane with fewer needs
 
+    def reserve(self, reserved: Mapping[UUID, int]) -> None:
+        """Set the sessions that are reserved for one lane each."""
+        self.reserved = reserved
+
     def replace_lanes(self, lanes: Iterable[Lane], queues: Mapping[int, str]) -> None:
         """Replace all lanes; `queues` has the names of their queues."""
         self.terms, self.costs, self.spread, self._temporary = {}, {}, {}, set()
@@ -209,6 +213,10 @@ class FullLanes:
         self.freed_count = 0  # how many times room may have become free
         self._full: dict[int, tuple[int, tuple[str, ...]]] = {}  # lane -> its lowest rank and its limits
         self._opens_at: Instant | None = None  # when a rate allows the next start
+
+    def set_limits(self, limits: Mapping[str, Limit]) -> None:
+        """Set the limits of queues and namespaces."""
+        self.limits = limits
 
     @property
     def lanes(self) -> frozenset[int]:

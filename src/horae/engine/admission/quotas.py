@@ -175,7 +175,8 @@ class Quotas:
             for namespace, quota in self.by_namespace.items()
             if (reason := used_up(quota, self._today(namespace)))
         }
-        self._store.bounds = QuotaBounds(self.by_namespace, queues, over) if queues or self.by_namespace else UNBOUNDED
+        limited = queues or self.by_namespace
+        self._store.set_bounds(QuotaBounds(self.by_namespace, queues, over) if limited else UNBOUNDED)
 
     def _today(self, namespace: int) -> QuotaUsage:
         """Return the usage of a namespace today, as far as this server knows."""

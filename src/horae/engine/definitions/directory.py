@@ -57,7 +57,7 @@ class LocalDirectory:
         self.keyless = False  # this server lacks a master key and grants no executions that need it
         self.has_sealed_jobs = False  # some job has sealed params and results
         self.held: Mapping[int, str] = {}  # held queues, with the end of their hold in words
-        self.open_circuits: Mapping[UUID | tuple[UUID, str], str] = {}  # job, or job and key -> its end in words
+        self._open_circuits: Mapping[UUID | tuple[UUID, str], str] = {}
         self.version = 0  # grows when lanes or holds change, so that the lanes of sessions are computed anew
         self._revisions = (0, 0, 0)  # the revisions of queues and namespaces at the last load
         self.expectations = Expectations(env, store)
@@ -100,7 +100,7 @@ class LocalDirectory:
 
     async def load_limits(self) -> None:
         """Read the limits of queues and namespaces."""
-        self.full.limits = await self._store.read(all_limits)
+        self.full.set_limits(await self._store.read(all_limits))
 
     async def load(self) -> None:
         """Read all queues and lanes with their namespaces."""
@@ -167,10 +167,14 @@ class LocalDirectory:
             self.version += 1
             self.alarm.ring()
 
+    def set_open_circuits(self, open_circuits: Mapping[UUID | tuple[UUID, str], str]) -> None:
+        """Set the jobs, and keys of jobs, with an open circuit, each with the circuit's end in words."""
+        self._open_circuits = open_circuits
+
     @property
     def delays(self) -> Delays:
         """Held queues, and jobs and keys with an open circuit, each with the end of the delay in words."""
-        return dict([*self.held.items(), *self.open_circuits.items()])
+        return dict([*self.held.items(), *self._open_circuits.items()])
 
     def lanes_for(self, session: Session) -> frozenset[int]:
         """Return the lanes that a session may take from: of its namespace and queues, not held, with needs it meets.
@@ -252,7 +256,7 @@ class LocalDirectory:
     def reserve(self, reserved: Mapping[UUID, int]) -> None:
         """Set the sessions that are reserved for one lane each."""
         if reserved != self.lane_needs.reserved:
-            self.lane_needs.reserved = reserved
+            self.lane_needs.reserve(reserved)
             self.version += 1
             self.alarm.ring()
 

@@ -1,6 +1,6 @@
 """Traces of attempts in a worker."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from horae.model.base.trace import TraceContext, read_trace, root_of, span_of
@@ -61,3 +61,6 @@ class AttemptTracer:
         state = None if given is None else given.state
         context = TraceContext(trace_id, span_of("attempt", execution, held_slice.grant.attempt), sampled, state)
         return context, None if given is None else given.span_id
+
+
+TracerFactory = Callable[[str], AttemptTracer] | None  # from the worker's name to its tracer; None: without a tracer
