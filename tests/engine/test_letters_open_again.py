@@ -10,11 +10,11 @@ from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.store.executions.leaving import cancel_job
 from horae.store.executions.reads.execution_lists import FIRST
 from horae.store.triggers.dependencies.starts import Consequences
-from horae.store.workflows import cancel as flow_cancel
+from horae.store.workflows import cancel as workflow_cancel
 from tests.engine.objects import executions_of
 from tests.engine.test_dead_letters import fail, ids, job, letters, submits
 from tests.engine.test_workflow_letters import fails, flow, reruns
-from tests.store_contract.flow_world import look, open_all, run
+from tests.store_contract.workflow_world import look, open_all, run
 from tests.store_contract.world import NAMESPACE, World, cancelled, success
 
 __all__ = ("letters", "reruns", "submits")
@@ -96,7 +96,7 @@ async def test_a_workflow_whose_retry_is_cancelled_is_retried_anew_from_what_fai
     assert first is not None
     assert await open_all(world) == [first]
     (held,) = await worker.claim(1)
-    await world.store.change(lambda now: flow_cancel.cancel(first, "no", world.env.new_id, now, Consequences()))
+    await world.store.change(lambda now: workflow_cancel.cancel(first, "no", world.env.new_id, now, Consequences()))
     await look(world)
     await worker.report(cancelled(held))
     assert await ids(letters) == [dead]

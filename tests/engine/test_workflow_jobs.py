@@ -8,7 +8,7 @@ import pytest
 from horae.engine.definitions.jobs import Jobs
 from horae.errors import BadInput, Conflict
 from tests.engine.objects import jobs_of
-from tests.store_contract.flow_world import open_all
+from tests.store_contract.workflow_world import open_all
 from tests.store_contract.world import NAMESPACE, TestJob, World, rank
 
 in_memory = pytest.mark.parametrize("store_url", ["memory"], indirect=True)

@@ -10,10 +10,10 @@ from horae.features.dead_letters.engine.dead_letters import DeadLetters
 from horae.model.base.ids import execution_id
 from horae.model.workflows.repeats import Foreach
 from horae.store.triggers.dependencies.starts import Consequences
-from horae.store.workflows import cancel as flow_cancel
+from horae.store.workflows import cancel as workflow_cancel
 from tests.engine.objects import executions_of
 from tests.engine.test_dead_letters import Submits, letters, submits
-from tests.store_contract.flow_world import begin, look, open_all, run, state, step, steps, workflow
+from tests.store_contract.workflow_world import begin, look, open_all, run, state, step, steps, workflow
 from tests.store_contract.world import NAMESPACE, World, cancelled, failed
 
 __all__ = ("letters", "submits")
@@ -138,7 +138,9 @@ async def test_a_rerun_that_is_cancelled_leaves_the_letter_open(world, letters, 
     if begun:
         second = await again(world, reruns, first)
         held = await worker.claim(1)
-        await world.store.change(lambda now: flow_cancel.cancel(second, "no", world.env.new_id, now, Consequences()))
+        await world.store.change(
+            lambda now: workflow_cancel.cancel(second, "no", world.env.new_id, now, Consequences())
+        )
         await look(world)
         await worker.report(cancelled(held[0]))
     else:

@@ -12,7 +12,7 @@ from horae.features.tracing.engine import spans
 from horae.features.tracing.engine.spans import WorkflowSpans
 from horae.store.executions.state_changes import FinishedItems
 
-A, B, C = (cast("FinishedItems", SimpleNamespace(parcel=UUID(int=n), flow="flow")) for n in (1, 2, 3))
+A, B, C = (cast("FinishedItems", SimpleNamespace(parcel=UUID(int=n), workflow="workflow")) for n in (1, 2, 3))
 
 
 class Fakes:

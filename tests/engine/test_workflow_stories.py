@@ -23,14 +23,14 @@ from horae.model.workflows.repeats import Foreach, Loop
 from horae.model.workflows.waits import Approval, SignalWait, Sleep
 from horae.store.executions.promote import LONG_AGO
 from horae.store.triggers.dependencies.starts import Consequences
-from horae.store.workflows import cancel as flow_cancel
+from horae.store.workflows import cancel as workflow_cancel
 from horae.store.workflows.results import places_of
 from tests.engine.objects import executions_of
 from tests.engine.test_dead_letters import Submits, letters, submits
 from tests.simulation.seeds import ONLY
-from tests.store_contract.flow_world import begin, look, open_all, state, step, workflow
-from tests.store_contract.moves.test_flow_waits import answer, send
-from tests.store_contract.moves.test_flow_waits import signal as go
+from tests.store_contract.moves.test_workflow_waits import answer, send
+from tests.store_contract.moves.test_workflow_waits import signal as go
+from tests.store_contract.workflow_world import begin, look, open_all, state, step, workflow
 from tests.store_contract.world import NAMESPACE, TestJob, World, cancelled, failed, rank, success
 
 __all__ = ("letters", "submits")
@@ -136,7 +136,9 @@ class Story:
             await self._answer_all(calm=calm)
             world.clock.advance(6 * SECOND)
         if not calm and rng.random() < self.dangers:
-            await world.store.change(lambda now: flow_cancel.cancel(root, "no", world.env.new_id, now, Consequences()))
+            await world.store.change(
+                lambda now: workflow_cancel.cancel(root, "no", world.env.new_id, now, Consequences())
+            )
 
     async def _end(self, worker, one, *, calm: bool) -> None:
         value, chance = calm or self.rng.random() < 0.5, 0.0 if calm else self.rng.random()

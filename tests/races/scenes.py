@@ -1437,7 +1437,6 @@ from tests.races import (  # noqa: E402
     dependency_scenes,  # noqa: F401
     event_scenes,  # noqa: F401
     failure_scenes,  # noqa: F401
-    flow_scenes,  # noqa: F401
     hold_scenes,  # noqa: F401
     limit_scenes,  # noqa: F401
     meeting_scenes,  # noqa: F401
@@ -1449,4 +1448,5 @@ from tests.races import (  # noqa: E402
     signal_scenes,  # noqa: F401
     template_scenes,  # noqa: F401
     trigger_scenes,  # noqa: F401
+    workflow_scenes,  # noqa: F401
 )

@@ -172,7 +172,7 @@ async def test_a_workflow_is_a_span_around_its_steps_in_any_trace(
         grants = await hand.take()
         clock.advance(5 * SECOND)
         await hand.report(grants, error=error)
-        await node.part(TracingPart).flows.step()
+        await node.part(TracingPart).workflows.step()
 
         outer, inside = spans.named("run outer"), spans.named("run inner")
 
@@ -195,7 +195,7 @@ async def test_a_workflow_that_is_not_sampled_is_not_recorded(api: Api, worker: 
     hand = await HandWorker.register(worker)
     grants = await hand.take()
     await hand.report(grants)
-    await node.part(TracingPart).flows.step()
+    await node.part(TracingPart).workflows.step()
 
     assert traces(grants[0]) == [quiet]
     assert spans.all == []

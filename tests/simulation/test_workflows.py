@@ -15,9 +15,9 @@ from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.definitions.tasks import PythonTask
-from horae.model.workflows.decisions.flow import FINAL
 from horae.model.workflows.decisions.plan import plan_of
 from horae.model.workflows.decisions.values import JOINS, Workflow, WorkflowStep
+from horae.model.workflows.decisions.workflow import FINAL
 from horae.model.workflows.repeats import Foreach, Loop
 from horae.model.workflows.waits import Sleep
 from horae.store.contract import Store
@@ -25,7 +25,7 @@ from horae.store.definitions import jobs
 from horae.store.driver import run
 from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import audit as workflow_audit
-from horae.store.workflows import pause as flow_pause
+from horae.store.workflows import pause as workflow_pause
 from tests.simulation.actors import Client, Observer, Worker
 from tests.simulation.check import Checker, all_final, rows
 from tests.simulation.seeds import each, seeds
@@ -68,7 +68,7 @@ async def simulate(seed: int) -> None:
     ended = await world.run(HEALING, until=final)
     checker.check(workers)
     assert ended, f"liveness: not everything ended after the world had healed: {checker.left()}"
-    checker.check_flows(client)
+    checker.check_workflows(client)
     for actor in (*world.servers, *workers, client):
         await actor.kill()
     await world.driver.close()
@@ -143,7 +143,7 @@ class FlowClient(Client):
             if chance < 0.2:
                 await self.cancel(one)
             elif chance < 0.5:
-                await self.change(one, flow_pause.pause if chance < 0.35 else flow_pause.resume)
+                await self.change(one, workflow_pause.pause if chance < 0.35 else workflow_pause.resume)
             await self.world.clock.sleep(self.rng.uniform(0.1, 2))
 
     async def change(self, execution: UUID, move: Any) -> None:
@@ -156,7 +156,7 @@ class FlowClient(Client):
 
     async def resume_all(self) -> None:
         for execution in self.acknowledged:
-            await self.change(execution, flow_pause.resume)
+            await self.change(execution, workflow_pause.resume)
 
 
 class Flows(Checker):
@@ -171,7 +171,7 @@ class Flows(Checker):
         super().check(workers)
         if self.driver._turn.locked():
             return
-        found = run(workflow_audit.audit_flows(), self.driver._connection.execute)
+        found = run(workflow_audit.audit_workflows(), self.driver._connection.execute)
         assert not found, f"workflow-mismatch: {found[0].detail}"
         joined = "flow_steps s JOIN flows f ON f.parcel = s.parcel AND f.item = s.item"
         sql = f"SELECT f.execution, s.step, s.state FROM {joined}"
@@ -183,7 +183,7 @@ class Flows(Checker):
     def left(self) -> Any:
         return [rows(self.driver, f"SELECT * FROM {shelf} LIMIT 2") for shelf in ("waiting", "queued", "running")]
 
-    def check_flows(self, client: FlowClient) -> None:
+    def check_workflows(self, client: FlowClient) -> None:
         """Check that every workflow has ended with its steps, and each step began after its upstreams had ended."""
         begun: dict[UUID, int] = {}
         for one in self.observer.begun:

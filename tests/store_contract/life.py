@@ -35,7 +35,6 @@ from tests.store_contract.alert_life import RARE_ALERTS, watch
 from tests.store_contract.circuit_life import fail_often
 from tests.store_contract.failure_life import RARE_FAILURES, suffer
 from tests.store_contract.fleet_life import give_way
-from tests.store_contract.flow_life import RARE_FLOWS, flow
 from tests.store_contract.limit_life import RARE_LIMITS, limit
 from tests.store_contract.outside_life import hear
 from tests.store_contract.placement_life import place
@@ -43,6 +42,7 @@ from tests.store_contract.policy_life import divide
 from tests.store_contract.rare import OUTSIDE, RARE_MODULES
 from tests.store_contract.sharing_life import RARE_SHARING, share
 from tests.store_contract.signal_life import be_told
+from tests.store_contract.workflow_life import RARE_WORKFLOWS, flow
 from tests.store_contract.world import (
     NAMESPACE,
     World,
@@ -77,7 +77,7 @@ RARE = {
     *RARE_LIMITS,
     *RARE_ALERTS,
     *RARE_FAILURES,
-    *RARE_FLOWS,
+    *RARE_WORKFLOWS,
     *("execution_sizes", "open_approvals", "step_states"),
     *("ended_within", "known_of_minutes", "lost_servers"),
     "take_lost_server",

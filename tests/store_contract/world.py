@@ -227,7 +227,7 @@ class World:
         assert report.findings == [], ", ".join(f"{f.kind} on {f.shelf}: {f.detail}" for f in report.findings)
         joins = await self.store.read(lambda: audit_joins.audit_joins(now, patience=None))
         assert joins == [], ", ".join(f"{f.kind}: {f.detail}" for f in joins)
-        flows = await self.store.read(workflow_audit.audit_flows)
+        flows = await self.store.read(workflow_audit.audit_workflows)
         assert flows == [], ", ".join(f"{f.kind}: {f.detail}" for f in flows)
         fires = await self.store.read(audit_fires.audit_fires)
         assert fires.findings == [], ", ".join(f"{f.kind} fires" for f in fires.findings)

@@ -227,16 +227,16 @@ class App:
             chosen = self._free_name(str(name or function.__name__))
             about = inspect.cleandoc(description or function.__doc__ or "")[:_MOST_DESCRIPTION]
             document = {"name": chosen, "description": about, **described(options)}
-            flow = AppWorkflow(self, function, chosen, document)
-            self.workflows[chosen] = flow
-            return flow
+            workflow = AppWorkflow(self, function, chosen, document)
+            self.workflows[chosen] = workflow
+            return workflow
 
         return register
 
     def definitions(self) -> list[dict[str, Any]]:
         """Return the definitions of all jobs as POST /api/v1/jobs accepts them; workflows follow the jobs they call."""
         jobs = [job.definition() for job in self.jobs.values()]
-        return jobs + [flow.definition() for flow in self.workflows.values()]
+        return jobs + [workflow.definition() for workflow in self.workflows.values()]
 
     def _add(
         self,

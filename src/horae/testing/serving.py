@@ -31,7 +31,7 @@ from horae.server.app import Application
 from horae.store.contract import Store
 from horae.store.executions.leaving import timeouts
 from horae.store.sqlite.memory import MemoryDriver
-from horae.store.workflows import due as flow_due
+from horae.store.workflows import due as workflow_due
 from horae.testing.inline import Waits
 from horae.worker.gateway_transport import GatewayTransport
 from horae.worker.settings import WorkerSettings
@@ -164,7 +164,7 @@ class Server:
         """Return the next instant at which something in the store is due, or None."""
         store = self._node.store
         found = [await store.next_wake(), await store.next_join(), await store.next_fire_at()]
-        found += [await store.read(timeouts.next_due), await store.look_up(flow_due.next_due)]
+        found += [await store.read(timeouts.next_due), await store.look_up(workflow_due.next_due)]
         return min((at for at in found if at is not None), default=None)
 
 

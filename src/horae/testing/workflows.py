@@ -23,8 +23,8 @@ class WorkflowFailed(Exception):
 class InlineWorkflow:
     """One execution of a workflow. Tests add its signals, events and approvals, in any order, before it runs."""
 
-    def __init__(self, flow: "AppWorkflow", /, *, secrets: Mapping[str, str] | None = None, **params: Any) -> None:
-        self._flow, self._params, self._secrets = flow, params, secrets or {}
+    def __init__(self, workflow: "AppWorkflow", /, *, secrets: Mapping[str, str] | None = None, **params: Any) -> None:
+        self._workflow, self._params, self._secrets = workflow, params, secrets or {}
         self._signals: list[tuple[str, Any]] = []
         self._answers: dict[str, tuple[bool, str]] = {}
         self._events: list[tuple[str, Any]] = []
@@ -56,14 +56,14 @@ class InlineWorkflow:
         """
         from horae.testing.serving import server
 
-        with server(self._flow.app, secrets=self._secrets) as horae:
+        with server(self._workflow.app, secrets=self._secrets) as horae:
             try:
                 return await self._finish(horae)
             finally:
                 self.slept = horae.slept
 
     async def _finish(self, horae: "Server") -> Any:
-        begun = await horae.client.submit(self._flow.name, self._params)
+        begun = await horae.client.submit(self._workflow.name, self._params)
         for name, payload in self._signals:
             await horae.client.executions.signal(begun.id, name, payload)
 

@@ -10,9 +10,17 @@ from msgspec import structs
 from horae.env import Instant
 from horae.model.fleet.protocol import Failure
 from horae.model.workflows.decisions import decide
-from horae.model.workflows.decisions.flow import Deciding, Decisions, Flow, FlowContext, FlowEnd, StepEnd, StepRow
 from horae.model.workflows.decisions.plan import plan_of
 from horae.model.workflows.decisions.values import Workflow
+from horae.model.workflows.decisions.workflow import (
+    Deciding,
+    Decisions,
+    StepEnd,
+    StepRow,
+    WorkflowContext,
+    WorkflowExecution,
+    WorkflowResult,
+)
 
 ID = UUID(int=1)
 
@@ -22,11 +30,11 @@ class Memory:
 
     def __init__(self, workflow: Workflow, params: dict[str, Any] | None = None, **flow: Any) -> None:
         self.plan = plan_of(workflow)
-        self.flow = Flow(execution=ID, root=ID, job=UUID(int=2), version=1, **flow)
-        self.about = FlowContext(id=ID, params=msgspec.json.encode(params or {}))
+        self.workflow = WorkflowExecution(execution=ID, root=ID, job=UUID(int=2), version=1, **flow)
+        self.about = WorkflowContext(id=ID, params=msgspec.json.encode(params or {}))
         self.rows: dict[str, StepRow] = {}
         self.asked = 0  # rows requested by decisions
-        self.end: FlowEnd | None = None
+        self.end: WorkflowResult | None = None
         self.last: Decisions | None = None
         self.now: Instant = 0
         self.started: list[str] = []
@@ -34,10 +42,10 @@ class Memory:
         self.began: dict[str, int] = {}  # per step: the number of ended steps before its first start
 
     def begin(self, **more: Any) -> Decisions:
-        return self.run(decide.begin(self.plan, self.flow, self.about, self.now, **more))
+        return self.run(decide.begin(self.plan, self.workflow, self.about, self.now, **more))
 
     def ends(self, *news: StepEnd) -> Decisions:
-        return self.run(decide.after(self.plan, self.flow, self.about, news, self.now))
+        return self.run(decide.after(self.plan, self.workflow, self.about, news, self.now))
 
     def done(self, step: str, result: Any = None, state: Any = "success", **more: Any) -> Decisions:
         """End one child."""
@@ -46,22 +54,22 @@ class Memory:
         return self.ends(StepEnd(step=step, state=state, result=encoded, error=failure, **more))
 
     def cancel(self) -> Decisions:
-        return self.run(decide.cancel(self.plan, self.flow, self.about, "cancelled", self.now))
+        return self.run(decide.cancel(self.plan, self.workflow, self.about, "cancelled", self.now))
 
     def time_out(self) -> Decisions:
         failure = Failure(type="TotalTimeout")
-        return self.run(decide.fail(self.plan, self.flow, self.about, failure, "timeout", self.now))
+        return self.run(decide.fail(self.plan, self.workflow, self.about, failure, "timeout", self.now))
 
     def pause(self) -> None:
-        self.flow = structs.replace(self.flow, paused=True)
+        self.workflow = structs.replace(self.workflow, paused=True)
 
     def unpause(self) -> None:
         """Remove the pause mark, as the store does before it cancels."""
-        self.flow = structs.replace(self.flow, paused=False)
+        self.workflow = structs.replace(self.workflow, paused=False)
 
     def resume(self) -> Decisions:
         held = [row for row in self.rows.values() if row.state == "held"]
-        return self.run(decide.resume(self.plan, self.flow, self.about, held, self.now))
+        return self.run(decide.resume(self.plan, self.workflow, self.about, held, self.now))
 
     def run(self, decision: Deciding[Decisions]) -> Decisions:
         assert self.end is None, "what has ended hears of nothing"
@@ -95,7 +103,7 @@ class Memory:
         for start in [*made.starts, *made.awaits]:
             self.started.append(start.step)
             self.began.setdefault(start.step, self.now)
-        self.flow, self.end, self.last = made.flow, made.end, made
+        self.workflow, self.end, self.last = made.workflow, made.end, made
 
     @property
     def states(self) -> dict[str, str]:

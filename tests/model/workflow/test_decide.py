@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from horae.env import SECOND
-from horae.model.workflows.decisions.flow import StepEnd
+from horae.model.workflows.decisions.workflow import StepEnd
 from horae.model.workflows.reading.workflow import parse_workflow
 from tests.model.workflow.running import Memory
 
@@ -141,9 +141,9 @@ def test_failures_by_mode():
     steps = (job("a"), job("b"), job("c", after=["b"]))
     memory = running(*steps)
     memory.done("a", state="failed")
-    assert (memory.last.stop, memory.states["c"], memory.flow.state) == (True, "skipped", "failing")
+    assert (memory.last.stop, memory.states["c"], memory.workflow.state) == (True, "skipped", "failing")
     memory.done("b", state="cancelled")
-    assert (memory.end.state, memory.end.error.message, memory.flow.cause) == ("failed", "no", "a")
+    assert (memory.end.state, memory.end.error.message, memory.workflow.cause) == ("failed", "no", "a")
 
     memory = running(*steps, onError="finish")
     memory.done("a", state="failed")
@@ -177,14 +177,14 @@ def test_steps_are_undone_last_first_and_handlers_follow():
     memory.done("b")
     memory.done("a", 7)
     memory.done("c", state="failed")
-    assert (memory.flow.state, memory.last.starts[0].step) == ("undoing", "a:undo")
+    assert (memory.workflow.state, memory.last.starts[0].step) == ("undoing", "a:undo")
     assert given(memory, "a:undo") == {"r": 7, "why": "no"}
     memory.done("a:undo", state="failed")
     assert memory.last.starts[0].step == "b:undo"
     memory.done("b:undo")
     assert given(memory, "tell") == {"of": "c"}
     memory.succeed("tell", "clean")
-    assert (memory.end.state, memory.flow.cause) == ("failed", "c")
+    assert (memory.end.state, memory.workflow.cause) == ("failed", "c")
 
 
 def test_a_cancelled_workflow_undoes_and_cleans_up():
@@ -261,7 +261,7 @@ def test_a_rerun_reuses_the_steps_it_does_not_repeat():
     before.done("a", 5)
     before.done("b", state="failed")
     again = running(*steps, copied={"a": before.rows["a"]})
-    assert (again.states["a"], given(again, "b"), again.flow.left) == ("success", {"x": 5}, 2)
+    assert (again.states["a"], given(again, "b"), again.workflow.left) == ("success", {"x": 5}, 2)
     again.succeed("b", "c")
     assert again.end.state == "success"
 

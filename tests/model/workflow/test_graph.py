@@ -2,10 +2,10 @@
 
 from uuid import UUID
 
-from horae.model.workflows.decisions.flow import Flow, StepRow
 from horae.model.workflows.decisions.graph import show_graph
 from horae.model.workflows.decisions.plan import plan_of
 from horae.model.workflows.decisions.values import Call, Workflow, WorkflowStep, undo_name
+from horae.model.workflows.decisions.workflow import StepRow, WorkflowExecution
 
 JOB = "0198c5a0-0000-7000-8000-000000000001"
 
@@ -24,7 +24,7 @@ def test_undo_steps_are_shown_in_order_before_the_handlers():
         StepRow(step="c", state="failed", began_at=1, ended_at=4, ended_seq=2),
         *(StepRow(step=undo_name(name), phase="undo") for name in "ab"),
     ]
-    flow = Flow(execution=UUID(JOB), root=UUID(JOB), job=UUID(JOB), version=1)
+    flow = WorkflowExecution(execution=UUID(JOB), root=UUID(JOB), job=UUID(JOB), version=1)
 
     shown = show_graph(plan, flow, [(row, None) for row in rows], {}, 1, None, "running", 10)
 

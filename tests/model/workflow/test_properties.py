@@ -6,8 +6,8 @@ from random import Random
 import pytest
 
 from horae.errors import BadInput
-from horae.model.workflows.decisions.flow import StepEnd, StepRow
 from horae.model.workflows.decisions.values import undo_name
+from horae.model.workflows.decisions.workflow import StepEnd, StepRow
 from tests.model.workflow.graphs import random_workflow
 from tests.model.workflow.reference import Reference
 from tests.model.workflow.running import Memory
@@ -53,10 +53,10 @@ class Course:
             verdict = rng.choice(("cancelled", "failed"))
             memory.cancel() if verdict == "cancelled" else memory.time_out()
             self.book.stop(verdict)
-        elif memory.flow.paused and (not open_steps or rng.random() < 0.3):
+        elif memory.workflow.paused and (not open_steps or rng.random() < 0.3):
             memory.resume()
             self.book.resume()
-        elif not memory.flow.paused and rng.random() < 0.03:
+        elif not memory.workflow.paused and rng.random() < 0.03:
             memory.pause()
             self.book.pause()
         else:
@@ -80,7 +80,7 @@ class Course:
             self.book.items(row.step, count - bad, bad, state)
 
     def fate(self):
-        if self.memory.flow.stopped and self.rng.random() < 0.7:
+        if self.memory.workflow.stopped and self.rng.random() < 0.7:
             return "cancelled"
         if self.rng.random() < self.dangers:
             return self.rng.choice(("failed", "failed", "cancelled", "skipped"))
@@ -100,11 +100,11 @@ class Course:
         shown = {name: state for name, state in memory.states.items() if not name.endswith(":undo")}
         meant = {name: state for name, state in book.states.items() if not name.endswith(":undo")}
         assert shown == meant
-        assert (memory.flow.phase, memory.flow.verdict) == (book.phase, book.verdict)
+        assert (memory.workflow.phase, memory.workflow.verdict) == (book.phase, book.verdict)
         assert (memory.end.state if memory.end else None) == book.over
-        left = [row for row in memory.rows.values() if row.phase == memory.flow.phase and not row.is_final]
-        assert memory.flow.left == len(left)
-        assert memory.flow.open == sum(row.state in ("running", "waiting") for row in left)
+        left = [row for row in memory.rows.values() if row.phase == memory.workflow.phase and not row.is_final]
+        assert memory.workflow.left == len(left)
+        assert memory.workflow.open == sum(row.state in ("running", "waiting") for row in left)
 
     def check_the_whole(self):
         memory, book = self.memory, self.book

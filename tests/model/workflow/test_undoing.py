@@ -3,8 +3,8 @@
 import pytest
 
 from horae.errors import BadInput
-from horae.model.workflows.decisions.flow import StepEnd
 from horae.model.workflows.decisions.rerun import reused_steps
+from horae.model.workflows.decisions.workflow import StepEnd
 from tests.model.workflow.test_decide import given, job, running
 
 

@@ -6,7 +6,7 @@ from tests.races.mutating.mutation import gone
 FLOWS = (
     gone(
         "the end of a step does not lock its workflow",
-        sql.unlock("lock_flow_of_child"),
+        sql.unlock("lock_workflow_of_child"),
         by="report / report, two steps before one",
     ),
     gone(
@@ -16,7 +16,7 @@ FLOWS = (
     ),
     gone(
         "a workflow that is cancelled, paused or checked is not locked",
-        sql.unlock("lock_flow"),
+        sql.unlock("lock_workflow"),
         by="report of a step / cancel of its workflow",
     ),
     gone(
@@ -26,23 +26,23 @@ FLOWS = (
     ),
     gone(
         "steps that are handed over lock nothing against holds",
-        sql.unlock("flows_with_steps", "holds"),
+        sql.unlock("workflows_with_steps", "holds"),
         by="hold / report of a step that another follows at once",
     ),
     gone(
         "steps of a queue with a hold are handed over",
-        sql.drop_exists("flows_with_steps", "holds"),
-        by="test_flow_newborn.test_a_step_of_a_queue_that_is_held_stays_in_it",
+        sql.drop_exists("workflows_with_steps", "holds"),
+        by="test_workflow_newborn.test_a_step_of_a_queue_that_is_held_stays_in_it",
     ),
     gone(
         "steps are handed over whatever their queue's limit",
-        sql.drop_exists("flows_with_steps", "limits"),
-        by="test_flow_newborn.test_a_limit_that_the_server_does_not_know_is_respected",
+        sql.drop_exists("workflows_with_steps", "limits"),
+        by="test_workflow_newborn.test_a_limit_that_the_server_does_not_know_is_respected",
     ),
     gone(
         "steps overtake queued executions",
         code.drop_condition("newborn-behind-line"),
-        by="test_flow_newborn.test_executions_queued_earlier_come_first",
+        by="test_workflow_newborn.test_executions_queued_earlier_come_first",
     ),
     gone(
         "a workflow that has ended goes on",
@@ -52,17 +52,17 @@ FLOWS = (
     gone(
         "cancel locks a workflow's own row",
         sql.drop("item_waiting", "reason"),
-        by="test_flows.test_cancelling_a_workflow_cancels_its_steps_below_too",
+        by="test_workflows.test_cancelling_a_workflow_cancels_its_steps_below_too",
     ),
     gone(
         "a workflow counts under the limit of its queue",
         code.drop_operand("workflow-is-unlimited"),
-        by="test_flows.test_a_workflow_does_not_block_its_own_steps_in_a_sequential_queue",
+        by="test_workflows.test_a_workflow_does_not_block_its_own_steps_in_a_sequential_queue",
     ),
     gone(
         "a workflow frees its keys while its steps run",
         sql.drop("use_of_keys", "reason", instead="false"),
-        by="test_flows.test_a_workflow_keeps_its_keys_until_it_ends",
+        by="test_workflows.test_a_workflow_keeps_its_keys_until_it_ends",
     ),
     gone(
         "a pause leaves queued steps",

@@ -9,8 +9,8 @@ from horae.model.admission.rank import RankLeads
 from horae.model.executions.submission import Submission
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Interval
-from tests.store_contract.flow_world import open_all, step, workflow
 from tests.store_contract.moves.test_backfills import make, work
+from tests.store_contract.workflow_world import open_all, step, workflow
 from tests.store_contract.world import World, add_trigger, lead
 
 MINUTE, HOUR = 60 * SECOND, 3600 * SECOND

@@ -15,8 +15,8 @@ from horae.model.executions.submission import Submission
 from horae.model.fleet.protocol import MAX_RESULT
 from horae.model.workflows.repeats import Foreach
 from horae.store.executions.promote import LONG_AGO
-from horae.store.workflows import results as flow_results
-from tests.store_contract.flow_world import begin, open_all, params_of, result, state, step, steps, workflow
+from horae.store.workflows import results as workflow_results
+from tests.store_contract.workflow_world import begin, open_all, params_of, result, state, step, steps, workflow
 from tests.store_contract.world import World, failed, rank, success
 
 
@@ -118,7 +118,7 @@ async def test_a_foreach_collects_files_too_up_to_a_bound(world: World, monkeypa
     await ends(world, worker, value("m"))
     (slice,) = await worker.claim(1)
     assert await params_of(world, slice) == {"marks": ["m", "m"]}
-    monkeypatch.setattr(flow_results, "MOST_COLLECTED", 300_000)
+    monkeypatch.setattr(workflow_results, "MOST_COLLECTED", 300_000)
     await worker.report(success(slice))
     assert (await steps(world, execution))["c"] == "failed"
     ((error,),) = await world.rows("SELECT error FROM flow_steps WHERE step = 'c'")

@@ -8,8 +8,8 @@ from horae.model.base.ids import parcel_of
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.definitions.timeouts import RECHECK_INTERVAL, Timeouts
 from horae.model.executions.deduplication import Debounce
-from tests.store_contract.flow_world import begin, state, step, workflow
 from tests.store_contract.moves.test_deduplication import ask
+from tests.store_contract.workflow_world import begin, state, step, workflow
 from tests.store_contract.world import World, failed, rank, released, spans, success
 
 SECOND = 1_000_000

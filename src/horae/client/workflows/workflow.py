@@ -322,11 +322,11 @@ class AppWorkflow(Submittable[Callable[..., Any]]):
     def definition(self) -> dict[str, Any]:
         """Return the workflow's definition as POST /api/v1/jobs accepts it."""
         document = dict(self._document)
-        flow = document.pop("workflow", {})
-        flow |= {phase: steps.documents() for phase, steps in self._phases.items()}
+        workflow = document.pop("workflow", {})
+        workflow |= {phase: steps.documents() for phase, steps in self._phases.items()}
         if self._output is not None:
-            flow["output"] = rendered(self._output)
-        return {**document, "workflow": flow, "schema": self.signature.schema}
+            workflow["output"] = rendered(self._output)
+        return {**document, "workflow": workflow, "schema": self.signature.schema}
 
     def _handle(self, phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
         known: dict[str, WorkflowExpression] = {

@@ -63,7 +63,7 @@ class ExecutionAuditor:
         now = self._env.now()
         for finding in await self._store.read_at_once(lambda: audit_joins.audit_joins(now)):
             report.find(finding)
-        for finding in await self._store.read_at_once(workflow_audit.audit_flows):
+        for finding in await self._store.read_at_once(workflow_audit.audit_workflows):
             report.find(finding)
         return report
 

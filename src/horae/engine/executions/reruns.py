@@ -26,7 +26,7 @@ from horae.store.executions.leaving import dead_letters
 from horae.store.executions.leaving.dead_letters import RETRIED
 from horae.store.executions.reads import execution_lists as lists
 from horae.store.executions.reads import execution_reads as reads
-from horae.store.workflows import reads as flow_reads
+from horae.store.workflows import reads as workflow_reads
 
 SubmitAll = Callable[..., Awaitable[Sequence[Receipt]]]
 MOST_STEPS = 100  # links of one history that are followed
@@ -53,7 +53,7 @@ class Reruns:
         if execution.state not in FINAL:
             remedy = "Wait for its end, or cancel it first: horae executions cancel."
             raise Conflict(f"Execution {execution.id} has not ended.", remedy)
-        known = await self._store.read(lambda: flow_reads.read_workflow(execution.id))
+        known = await self._store.read(lambda: workflow_reads.read_workflow(execution.id))
         version = 0
         if known is None:
             if options.since or options.breakpoints or options.latest:
@@ -61,10 +61,10 @@ class Reruns:
                     f"Execution {execution.id} is not a workflow.", "Run it again without these options.", field="from"
                 )
         elif options.latest:
-            now = await self._store.read(lambda: flow_reads.present_plan(execution.job))
+            now = await self._store.read(lambda: workflow_reads.present_plan(execution.job))
             _check(now or known.plan, options)
         else:
-            version = known.held.flow.version
+            version = known.held.workflow.version
             _check(known.plan, options)
         extra = execution.extra
         rerun = Rerun(

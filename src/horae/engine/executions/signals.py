@@ -19,7 +19,7 @@ from horae.store.contract import Store
 from horae.store.executions.durable import signals
 from horae.store.script import Script
 from horae.store.triggers.dependencies.starts import Consequences
-from horae.store.workflows import by_hand as flow_by_hand
+from horae.store.workflows import by_hand as workflow_by_hand
 from horae.store.workflows.workflow_run import keep_secret
 
 TRIES, PAUSES = 100, 10  # tries without a pause, then tries after a pause each
@@ -58,7 +58,7 @@ class SignalSender:
         self, execution: UUID, signal: Signal, consequences: Consequences, now: Instant
     ) -> Script[signals.SignalResult]:
         """Deliver a signal to a step of a workflow, or to the execution itself."""
-        sent = yield from flow_by_hand.send(execution, signal, self._env.new_id, now, consequences)
+        sent = yield from workflow_by_hand.send(execution, signal, self._env.new_id, now, consequences)
         if sent is not None:
             return sent
         return (yield from signals.send(parcel_of(execution), index_of(execution), signal, now))

@@ -17,12 +17,12 @@ from horae.model.executions.parcel import check_item
 from horae.model.fleet.protocol import MAX_INLINE_RESULT
 from horae.model.tenancy.principal import Principal
 from horae.model.workflows.approval_view import ApprovalView
-from horae.model.workflows.decisions.flow import StepEnd
 from horae.model.workflows.decisions.waits import MOST_COMMENT, approval_end
+from horae.model.workflows.decisions.workflow import StepEnd
 from horae.store.contract import Store
 from horae.store.script import Script
 from horae.store.triggers.dependencies.starts import Consequences
-from horae.store.workflows import by_hand as flow_by_hand
+from horae.store.workflows import by_hand as workflow_by_hand
 from horae.store.workflows.by_hand import ManualResult, PendingApproval, Place
 
 FIRST: Place = (-1, UUID(int=0), 0, "")
@@ -41,7 +41,7 @@ class StepsByHand:
         """Return the steps that wait for an approval, the oldest first."""
         check_limit(limit)
         after = FIRST if cursor is None else read_cursor(cursor, tuple[Instant, UUID, int, str])
-        found = await self._store.read(lambda: flow_by_hand.pending_approvals(namespace, after, limit + 1))
+        found = await self._store.read(lambda: workflow_by_hand.pending_approvals(namespace, after, limit + 1))
         following = make_cursor(found[limit - 1].place) if len(found) > limit else None
         return Page(items=[_shown(request) for request in found[:limit]], next_cursor=following)
 
@@ -53,7 +53,7 @@ class StepsByHand:
             raise TooLarge(f"The comment has {len(comment)} characters.", f"{MOST_COMMENT} are allowed.")
         execution = (await self._executions.find(principal.namespace, ref)).execution.id
         make = partial(approval_end, agreed=agreed, by=principal.name or principal.key, comment=comment)
-        move = partial(flow_by_hand.answer, execution, step, principal.role, make, self._env.new_id)
+        move = partial(workflow_by_hand.answer, execution, step, principal.role, make, self._env.new_id)
         await self._decide(execution, move)
         return await self._executions.get(principal.namespace, execution)
 
@@ -78,7 +78,9 @@ class StepsByHand:
 
     async def _force(self, principal: Principal, ref: str | UUID, ended: StepEnd) -> ExecutionView:
         execution = (await self._executions.find(principal.namespace, ref)).execution.id
-        await self._decide(execution, partial(flow_by_hand.decide, execution, ended, principal.role, self._env.new_id))
+        await self._decide(
+            execution, partial(workflow_by_hand.decide, execution, ended, principal.role, self._env.new_id)
+        )
         return await self._executions.get(principal.namespace, execution)
 
     async def _decide(self, execution: UUID, move: Move) -> None:

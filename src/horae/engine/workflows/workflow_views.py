@@ -25,8 +25,8 @@ from horae.store.executions.reads import execution_lists
 from horae.store.executions.reads.execution_lists import END, Chosen, ExecutionFilter
 from horae.store.executions.reads.item_parts import MOST_BYTES
 from horae.store.triggers.dependencies.starts import Consequences
-from horae.store.workflows import pause as flow_pause
-from horae.store.workflows import reads as flow_reads
+from horae.store.workflows import pause as workflow_pause
+from horae.store.workflows import reads as workflow_reads
 
 MOST_CELLS = 20_000  # executions times steps in one page
 GridOrder = Literal["run", "interval"]
@@ -41,11 +41,11 @@ class WorkflowGraphs:
     async def graph(self, namespace: int, ref: str | UUID) -> GraphView:
         """Return the steps of an execution, their states and their dependencies. Raises NotFound, Gone, or Conflict."""
         execution = (await self._executions.find(namespace, ref)).execution
-        found = await self._store.read(lambda: flow_reads.read_workflow(execution.id))
+        found = await self._store.read(lambda: workflow_reads.read_workflow(execution.id))
         if found is None:
             raise _no_workflow(execution.id, execution.state in FINAL)
         return show_graph(
-            found.plan, found.held.flow, found.steps, found.names, found.held.began_at, execution.completed_at,
+            found.plan, found.held.workflow, found.steps, found.names, found.held.began_at, execution.completed_at,
             execution.state, self._env.now(), found.waits, found.starts,
         )  # fmt: skip
 
@@ -60,7 +60,7 @@ class WorkflowGraphs:
     async def _change(self, namespace: int, ref: str | UUID, *, pause: bool) -> ExecutionView:
         execution = (await self._executions.find(namespace, ref)).execution
         consequences = Consequences()
-        move = flow_pause.pause if pause else flow_pause.resume
+        move = workflow_pause.pause if pause else workflow_pause.resume
         if not await self._store.change(lambda now: move(execution.id, self._env.new_id, now, consequences)):
             raise _no_workflow(execution.id, execution.state in FINAL)
         self._store.started(consequences)
@@ -97,7 +97,7 @@ class WorkflowGrid:
         job = (await find_job(self._store, namespace, ref)).job
         steps: list[str] = []
         if isinstance(job.spec.task, Workflow):
-            plan = await self._store.read(lambda: flow_reads.present_plan(job.id))
+            plan = await self._store.read(lambda: workflow_reads.present_plan(job.id))
             steps = [] if plan is None else [step for phase in plan.order.values() for step in phase]
         wanted, before = ExecutionFilter(job=job.id), END
         if cursor is not None:
@@ -110,7 +110,7 @@ class WorkflowGrid:
         if complete < len(chosen):
             chosen, following = chosen[:complete], (slices[complete - 1].parcel, chosen[complete - 1][1])
         places = [(history.parcel, item) for history, item in chosen]
-        states = await self._store.read(lambda: flow_reads.states_of(places))
+        states = await self._store.read(lambda: workflow_reads.states_of(places))
         known = set(steps)
         steps += sorted({step for cells in states.values() for step in cells} - known)
         if by == "interval":

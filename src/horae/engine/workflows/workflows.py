@@ -24,10 +24,10 @@ from horae.model.executions.slice import RunningSlice
 from horae.model.executions.tracer import Tracer
 from horae.store.contract import Store
 from horae.store.triggers.dependencies.starts import Consequences
-from horae.store.workflows import begin as flow_begin
-from horae.store.workflows import cancel as flow_cancel
-from horae.store.workflows import due as flow_due
-from horae.store.workflows import waits as flow_waits
+from horae.store.workflows import begin as workflow_begin
+from horae.store.workflows import cancel as workflow_cancel
+from horae.store.workflows import due as workflow_due
+from horae.store.workflows import waits as workflow_waits
 from horae.store.workflows.cancel import ToStop
 
 WORKFLOW_KIND = "kind:workflow"  # the need of lanes of workflows, which no worker offers
@@ -93,7 +93,9 @@ class WorkflowOpener:
         """Start a batch of workflows from these lanes; return whether there may be more."""
         marks, paused = self._directory.marks(), self._directory.paused
         new_id, within = self._env.new_id, None if self._tracer is None else self._tracer.within
-        opened = await self._store.change(lambda now: flow_begin.open_some(views, most, paused, new_id, now, within))
+        opened = await self._store.change(
+            lambda now: workflow_begin.open_some(views, most, paused, new_id, now, within)
+        )
         self.opened += len(opened.executions)
         if opened.begun:
             await self._trace(opened.begun)
@@ -116,7 +118,7 @@ class WorkflowOpener:
         self._store.created(opened.started.parcels)
         return bool(claimed.running or left.keys() - claimed.full.keys())
 
-    async def _trace(self, begun: Sequence[flow_begin.BegunWorkflow]) -> None:
+    async def _trace(self, begun: Sequence[workflow_begin.BegunWorkflow]) -> None:
         """Record trace spans for the time that workflows were queued."""
         assert self._tracer is not None
         known = await self._directory.definitions.get(sorted({workflow.version for workflow in begun}))
@@ -171,43 +173,43 @@ class WorkflowAdvancer:
         if not self._clock.trusted:
             return CHECK_EVERY
         asked_at = self._env.now()
-        self._next = await self._store.look_up(flow_due.next_due)
+        self._next = await self._store.look_up(workflow_due.next_due)
         if self._next is None:
-            self._idle = not await self._store.look_up(flow_due.is_any_under_way)
+            self._idle = not await self._store.look_up(workflow_due.is_any_under_way)
         if self._next is None or self._next > asked_at:
             return wait_until(self._next, asked_at)
         self._idle = False
         advanced = await self._advance()
         self._tell(advanced.started)
         reminded = Consequences()
-        await self._store.change(lambda now: flow_waits.remind(BATCH, now, reminded))
+        await self._store.change(lambda now: workflow_waits.remind(BATCH, now, reminded))
         self._tell(reminded)
         stuck = False
         for execution in advanced.stops:
             stuck |= not await self._stop(execution)
         return AGAIN if stuck else 0.0
 
-    async def _advance(self) -> flow_due.DueResult:
+    async def _advance(self) -> workflow_due.DueResult:
         """Advance all due workflows together.
 
         If that fails, advance them one by one, so that a faulty one stops no other.
         """
         try:
-            return await self._store.change(lambda now: flow_due.advance_due(BATCH, self._env.new_id, now))
+            return await self._store.change(lambda now: workflow_due.advance_due(BATCH, self._env.new_id, now))
         except HoraeError:
             raise
         except Exception:
             log.exception("workflows could not be advanced together")
-        for execution in await self._store.read(lambda: flow_due.due(BATCH, self._env.now())):
+        for execution in await self._store.read(lambda: workflow_due.due(BATCH, self._env.now())):
             try:
-                move = partial(flow_due.advance_due, BATCH, self._env.new_id, only=execution)
+                move = partial(workflow_due.advance_due, BATCH, self._env.new_id, only=execution)
                 self._tell((await self._store.change(move)).started)
             except HoraeError:
                 raise
             except Exception:
                 log.exception("a workflow could not be advanced", execution=str(execution))
         await self._env.clock.sleep(CHECK_EVERY)
-        return flow_due.DueResult()
+        return workflow_due.DueResult()
 
     def _tell(self, started: Consequences) -> None:
         self._store.started(started)
@@ -215,7 +217,7 @@ class WorkflowAdvancer:
 
     async def _stop(self, execution: UUID) -> bool:
         """Cancel the running steps of a workflow; return False when some could not be locked: then try again."""
-        to_stop = await self._store.read(lambda: flow_cancel.to_stop(execution))
+        to_stop = await self._store.read(lambda: workflow_cancel.to_stop(execution))
         if to_stop is None:
             return True
         try:
@@ -228,7 +230,7 @@ class WorkflowAdvancer:
             return False
         consequences = Consequences()
         await self._store.change(
-            lambda now: flow_cancel.finish_stops(execution, to_stop.stops, self._env.new_id, now, consequences)
+            lambda now: workflow_cancel.finish_stops(execution, to_stop.stops, self._env.new_id, now, consequences)
         )
         self._tell(consequences)
         return True
@@ -242,16 +244,16 @@ class WorkflowAdvancer:
 
     async def _cancel_parcels(self, to_stop: ToStop, parcels: list[UUID]) -> bool:
         """Cancel the children of a fan-out step: waiting ones by their parcels, running ones by their sessions."""
-        for shelf in flow_cancel.PENDING:
+        for shelf in workflow_cancel.PENDING:
             consequences = Consequences()
-            move = partial(flow_cancel.cancel_pending, shelf, parcels, to_stop.reason, self._env.new_id)
+            move = partial(workflow_cancel.cancel_pending, shelf, parcels, to_stop.reason, self._env.new_id)
             for job, count in (await self._store.change(lambda now: move(now, consequences))).items():  # noqa: B023
                 self._outcomes.publish_cancelled(job, count)
             self._tell(consequences)
-        for child in await self._store.read(lambda: flow_cancel.flows_in(parcels)):
+        for child in await self._store.read(lambda: workflow_cancel.workflows_in(parcels)):
             await self._cancel(child, None, to_stop.reason)
-        for session in await self._store.read(lambda: flow_cancel.sessions_of(parcels)):
-            asking = partial(flow_cancel.ask_session, session, parcels, to_stop.reason)
+        for session in await self._store.read(lambda: workflow_cancel.sessions_of(parcels)):
+            asking = partial(workflow_cancel.ask_session, session, parcels, to_stop.reason)
             if await self._store.change(asking):
                 self._outcomes.publish_request(session)
-        return not await self._store.read(lambda: flow_cancel.left_of(parcels))
+        return not await self._store.read(lambda: workflow_cancel.left_of(parcels))

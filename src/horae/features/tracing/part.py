@@ -18,9 +18,9 @@ class TracingPart(ServerPart):
 
     def __init__(self, node: ServerNode) -> None:
         self.tracing = node.tracer if isinstance(node.tracer, Tracing) else None
-        self.flows: WorkflowSpans | None = None
+        self.workflows: WorkflowSpans | None = None
         if self.tracing is not None:
-            self.flows = WorkflowSpans(node.store, node.base.directory.definitions, self.tracing)
+            self.workflows = WorkflowSpans(node.store, node.base.directory.definitions, self.tracing)
             node.base.topics.settled.subscribe("tracing", self._settled)
 
     @property
@@ -29,15 +29,15 @@ class TracingPart(ServerPart):
         return None if self.tracing is None else self.tracing.sink
 
     def _settled(self, effects: Effects) -> None:
-        if self.flows is not None:
-            self.flows.add(effects.ended)
+        if self.workflows is not None:
+            self.workflows.add(effects.ended)
 
     def services(self, roles: Collection[str]) -> Sequence[Service]:
-        return [] if self.flows is None else [self.flows]
+        return [] if self.workflows is None else [self.workflows]
 
     async def flush(self) -> None:
-        if self.flows is not None:
-            await self.flows.step()
+        if self.workflows is not None:
+            await self.workflows.step()
 
     async def close(self) -> None:
         if self.tracing is not None:

@@ -19,18 +19,18 @@ from horae.model.executions.parcel import extras_of
 from horae.model.executions.settle import TOO_LARGE, FinishedSlice
 from horae.model.fleet.protocol import MAX_INLINE_RESULT, MAX_RESULT
 from horae.model.workflows.decisions import decide
-from horae.model.workflows.decisions.flow import Final, FlowEnd, StepEnd
 from horae.model.workflows.decisions.plan import Plan
+from horae.model.workflows.decisions.workflow import Final, StepEnd, WorkflowResult
 from horae.store.base import shelves
 from horae.store.base.deferred import Change, Deferred
 from horae.store.executions.leaving import dead_letters
 from horae.store.executions.state_changes import StepChange
 from horae.store.script import ForEach, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences, NewId
-from horae.store.workflows import locks as flow_locks
-from horae.store.workflows import results as flow_results
-from horae.store.workflows import rows as flow_rows
-from horae.store.workflows import waits as flow_waits
+from horae.store.workflows import locks as workflow_locks
+from horae.store.workflows import results as workflow_results
+from horae.store.workflows import rows as workflow_rows
+from horae.store.workflows import waits as workflow_waits
 from horae.store.workflows.starts import NewChildren, begin_steps, changes_of
 from horae.store.workflows.terms import StepTerms
 from horae.store.workflows.workflow_run import WorkflowRun, plans_of, with_secrets
@@ -55,7 +55,7 @@ class WorkflowBatch:
         new_id: NewId,
         now: Instant,
         consequences: Consequences,
-        child_cache: flow_locks.ChildCache | None = None,
+        child_cache: workflow_locks.ChildCache | None = None,
     ) -> None:
         self.moves, self.new_id, self.now, self.consequences, self._child_cache = (
             moves,
@@ -74,61 +74,71 @@ class WorkflowBatch:
 
         Executions that are not steps are ignored.
         """
-        children = yield from flow_locks.lock_workflows_of_steps({f.slice.parcel for f in finished}, self._child_cache)
+        children = yield from workflow_locks.lock_workflows_of_steps(
+            {f.slice.parcel for f in finished}, self._child_cache
+        )
         plans = yield from plans_of((child.digest, child.job, child.version) for child in children.values())
         apart = [
             f
             for f in finished
-            if flow_results.may_be_stored_apart(f) and _is_single(children.get(f.slice.parcel), plans)
+            if workflow_results.may_be_stored_apart(f) and _is_single(children.get(f.slice.parcel), plans)
         ]
         large = (yield from self._large(apart)) if apart else {}
         ended_steps: dict[UUID, list[StepEnd]] = {}
-        digests = {child.flow: child.digest for child in children.values()}
+        digests = {child.workflow: child.digest for child in children.values()}
         for f in sorted(finished, key=lambda f: (f.slice.parcel, f.slice.lo)):
             child = children.get(f.slice.parcel)
             if child is not None:
-                ended_steps.setdefault(child.flow, []).extend(_ended(f, child.extras, plans[child.digest], large))
-        unknown = {flow: plans[digests[flow]] for flow in ended_steps if flow not in self.runs}
+                ended_steps.setdefault(child.workflow, []).extend(_ended(f, child.extras, plans[child.digest], large))
+        unknown = {workflow: plans[digests[workflow]] for workflow in ended_steps if workflow not in self.runs}
         if unknown:
-            yield from self._learn({flow: {one.step for one in ended_steps[flow]} for flow in unknown}, unknown)
+            yield from self._learn(
+                {workflow: {one.step for one in ended_steps[workflow]} for workflow in unknown}, unknown
+            )
             yield from with_secrets(self.runs.values())
-        return {flow: _gathered(ended) for flow, ended in ended_steps.items() if flow in self.runs}
+        return {workflow: _gathered(ended) for workflow, ended in ended_steps.items() if workflow in self.runs}
 
     def _learn(self, ended: Mapping[UUID, set[str]], plans: Mapping[UUID, Plan]) -> Script[None]:
         """Read workflows with their ended steps, the steps that follow these, and the terms of the following steps."""
         wanted = []
         asked: set[str] = set()  # ids of jobs; the terms of each are read with one step only
-        for flow, steps in ended.items():
-            nodes, place = plans[flow].nodes, (parcel_of(flow), index_of(flow))
+        for workflow, steps in ended.items():
+            nodes, place = plans[workflow].nodes, (parcel_of(workflow), index_of(workflow))
             followers = {f for name in steps if name in nodes for f in nodes[name].followers} - steps
             for i, name in enumerate(sorted(steps | followers)):
                 runs = nodes[name].step.runs if name in followers else ""
                 starts = bool(runs) and runs not in asked
                 asked.add(runs)
                 wanted.append((*place, name, i == 0, starts, self.now))
-        rows = yield ForEach(flow_rows.WITH_STEPS, flow_rows.FIRST, wanted)
+        rows = yield ForEach(workflow_rows.WITH_STEPS, workflow_rows.FIRST, wanted)
         places: dict[tuple[UUID, int], WorkflowRun] = {}
         for row in rows:
-            if row[flow_rows.FLOW_AT] is not None:
-                held = flow_rows.read_flow(row[flow_rows.FLOW_AT : flow_rows.TERMS_AT])
-                places[held.place] = self.runs[held.flow.execution] = WorkflowRun(held, plans[held.flow.execution])
+            if row[workflow_rows.WORKFLOW_AT] is not None:
+                held = workflow_rows.read_workflow(row[workflow_rows.WORKFLOW_AT : workflow_rows.TERMS_AT])
+                places[held.place] = self.runs[held.workflow.execution] = WorkflowRun(
+                    held, plans[held.workflow.execution]
+                )
         for row in rows:
             run = places.get((row[0], row[1]))
             if run is not None:
-                run.learn([flow_rows.read_step(row)])
-            self.terms.learn(row[flow_rows.TERMS_AT :])
+                run.learn([workflow_rows.read_step(row)])
+            self.terms.learn(row[workflow_rows.TERMS_AT :])
 
     def _large(self, finished: Sequence[FinishedSlice]) -> Script[dict[tuple[UUID, int], bytes]]:
         """Read results that are stored apart from their slice, because expressions of later steps may refer to them."""
         yield from self.moves.make()
         return (
-            yield from flow_results.large(dict(place for f in finished for place in flow_results.items_stored_apart(f)))
+            yield from workflow_results.large(
+                dict(place for f in finished for place in workflow_results.items_stored_apart(f))
+            )
         )
 
     def load(self, executions: Iterable[UUID]) -> Script[None]:
         """Read the state of workflows that the caller has locked."""
-        held = yield from flow_rows.flows_of([execution for execution in executions if execution not in self.runs])
-        plans = yield from plans_of((one.digest, one.flow.job, one.flow.version) for one in held.values())
+        held = yield from workflow_rows.workflows_of(
+            [execution for execution in executions if execution not in self.runs]
+        )
+        plans = yield from plans_of((one.digest, one.workflow.job, one.workflow.version) for one in held.values())
         self.runs |= {execution: WorkflowRun(one, plans[one.digest]) for execution, one in held.items()}
         yield from with_secrets(self.runs.values())
 
@@ -138,21 +148,21 @@ class WorkflowBatch:
         Then add all changes to the deferred changes (`moves`).
         """
         while True:
-            for flow, ended in ended_steps.items():
-                run = self.runs[flow]
+            for workflow, ended in ended_steps.items():
+                run = self.runs[workflow]
                 if not run.is_over:  # guard: workflow-not-over
-                    deciding = decide.after(run.plan, run.flow, run.stored.about, ended, self.now)
+                    deciding = decide.after(run.plan, run.workflow, run.stored.about, ended, self.now)
                     yield from run.decide(deciding, self.moves, self.now, ended)
             ended_steps = yield from self._go_on()
             if not ended_steps:
                 break
         for run in self.runs.values():
-            mine, namespace = run.flow, run.stored.namespace
+            mine, namespace = run.workflow, run.stored.namespace
             self.consequences.stepped += [
                 StepChange(mine.execution, mine.job, namespace, step, state) for step, state in run.new_states.items()
             ]
             self.moves.add(run.changes(self.now))
-            self.moves.add(flow_waits.drop_ended(run))
+            self.moves.add(workflow_waits.drop_ended(run))
             if run.stops:
                 self.consequences.check_by(self.now)
             else:
@@ -165,14 +175,14 @@ class WorkflowBatch:
                 self._remember(begun, self._child_cache)
         self.consequences.open_lanes |= self.terms.open
 
-    def _remember(self, begun: NewChildren, child_cache: flow_locks.ChildCache) -> None:
+    def _remember(self, begun: NewChildren, child_cache: workflow_locks.ChildCache) -> None:
         """Cache the workflows of new children, because this server will most likely handle their ends."""
         for parcel, _ in begun.parcels:
             run = self.runs.get(parcel.envelope.parent or parcel.id)
             if run is not None:
-                mine, digest = run.flow, run.stored.digest
+                mine, digest = run.workflow, run.stored.digest
                 child_cache.add(
-                    flow_locks.ChildParcel(
+                    workflow_locks.ChildParcel(
                         parcel.id, parcel.extras, mine.execution, digest, mine.job, mine.version, mine.root
                     )
                 )
@@ -186,13 +196,13 @@ class WorkflowBatch:
         begun = yield from begin_steps(self.runs.values(), self.terms, self.new_id, self.now)
         self._begun.append(begun)
         for run, ended in begun.refused:
-            ended_steps.setdefault(run.flow.execution, []).append(ended)
+            ended_steps.setdefault(run.workflow.execution, []).append(ended)
         for run in self.runs.values():
             if run.awaits:
                 awaits, run.awaits = run.awaits, []
-                over_already = yield from flow_waits.begin_waits(run, awaits, self.moves, self.now)
+                over_already = yield from workflow_waits.begin_waits(run, awaits, self.moves, self.now)
                 if over_already:
-                    ended_steps.setdefault(run.flow.execution, []).extend(over_already)
+                    ended_steps.setdefault(run.workflow.execution, []).extend(over_already)
         over = {execution: run.end for execution, run in self.runs.items() if run.end is not None}
         if over:
             for run in self.runs.values():
@@ -201,11 +211,11 @@ class WorkflowBatch:
             self.finished += finished
             above = [f for f in finished if f.slice.flags & CHILD]
             if above:
-                for flow, ended_above in (yield from self.read_ended(above)).items():
-                    ended_steps.setdefault(flow, []).extend(ended_above)
+                for workflow, ended_above in (yield from self.read_ended(above)).items():
+                    ended_steps.setdefault(workflow, []).extend(ended_above)
         return ended_steps
 
-    def _end(self, over: dict[UUID, FlowEnd]) -> Script[list[FinishedSlice]]:
+    def _end(self, over: dict[UUID, WorkflowResult]) -> Script[list[FinishedSlice]]:
         """Move workflows that have ended from `waiting` to `history`; return them."""
         given = sorted((parcel_of(execution), index_of(execution)) for execution in over)
         finished: list[FinishedSlice] = []
@@ -249,7 +259,7 @@ def follow(
     new_id: NewId,
     now: Instant,
     consequences: Consequences,
-    child_cache: flow_locks.ChildCache | None = None,
+    child_cache: workflow_locks.ChildCache | None = None,
 ) -> Script[list[FinishedSlice]]:
     """Advance the workflows whose steps are among `finished`; return the workflows that end thereby, up to the root.
 
@@ -262,7 +272,7 @@ def follow(
     return batch.finished
 
 
-def _is_single(child: flow_locks.ChildParcel | None, plans: Mapping[str, Plan]) -> bool:
+def _is_single(child: workflow_locks.ChildParcel | None, plans: Mapping[str, Plan]) -> bool:
     """Tell whether the executions of a parcel are single steps, not items of a foreach.
 
     Results of a foreach are read only when an expression needs them.

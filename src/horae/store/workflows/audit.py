@@ -9,19 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from uuid import UUID
 
 from horae.model.base.ids import index_of, parcel_of
-from horae.model.workflows.decisions.flow import FINAL, OPEN, StepRow
 from horae.model.workflows.decisions.plan import Plan
+from horae.model.workflows.decisions.workflow import FINAL, OPEN, StepRow
 from horae.store.base import shelves
 from horae.store.executions.reads.audit import Finding
 from horae.store.script import Fetch, ForEach, Script, Statement
-from horae.store.workflows import rows as flow_rows
+from horae.store.workflows import rows as workflow_rows
 from horae.store.workflows.rows import OPENING, StoredWorkflow
 from horae.store.workflows.workflow_run import plans_of
 
 PAGE = 200  # workflows in a page
 FIRST = UUID(int=0)
 UNDER_WAY = Statement(
-    "flows_under_way",
+    "workflows_under_way",
     "SELECT f.execution, f.parcel, f.item FROM flows f WHERE f.state <> 'ended' AND f.execution > $1"
     " ORDER BY f.execution LIMIT $2",
 )
@@ -31,7 +31,7 @@ PARENTS = Statement(
     " WHERE w.reason = 'children'",
 )
 STRAY = Statement(
-    "parents_without_flow",
+    "parents_without_workflow",
     "SELECT w.parcel, w.lo FROM waiting w LEFT JOIN flows f ON f.parcel = w.parcel AND f.item = w.lo"
     " AND f.state <> 'ended' WHERE w.reason = 'children' AND f.parcel IS NULL",
 )
@@ -41,7 +41,7 @@ LIVE = Statement(
 )
 
 
-def audit_flows() -> Script[list[Finding]]:
+def audit_workflows() -> Script[list[Finding]]:
     """Return all findings about workflows under way."""
     findings = [
         Finding(
@@ -64,10 +64,10 @@ def audit_flows() -> Script[list[Finding]]:
 
 
 def _page(executions: Sequence[UUID]) -> Script[list[Finding]]:
-    held = yield from flow_rows.flows_of(executions)
-    plans = yield from plans_of((one.digest, one.flow.job, one.flow.version) for one in held.values())
+    held = yield from workflow_rows.workflows_of(executions)
+    plans = yield from plans_of((one.digest, one.workflow.job, one.workflow.version) for one in held.values())
     places = [one.place for one in held.values()]
-    steps = yield from flow_rows.some_steps(flow_rows.EVERY_STEP, places)
+    steps = yield from workflow_rows.some_steps(workflow_rows.EVERY_STEP, places)
     there = set((yield ForEach(PARENTS, shelves.ITEM, sorted(places))))
     running = {row.execution for rows in steps.values() for row, _ in rows if row.state == "running" and not row.total}
     children = sorted((parcel_of(execution), index_of(execution)) for execution in running if execution is not None)
@@ -92,14 +92,14 @@ def _wrong(held: StoredWorkflow, plan: Plan, rows: Sequence[StepRow], live: set[
 
     `live` has the parcels and items of running steps whose execution has not ended.
     """
-    flow = held.flow
+    workflow = held.workflow
     if held.state == OPENING:
         return
-    mine = [row for row in rows if row.phase == flow.phase]
+    mine = [row for row in rows if row.phase == workflow.phase]
     left = sum(row.state not in FINAL for row in mine)
     begun = sum(row.state in OPEN for row in mine)
-    if (left, begun) != (flow.left, flow.open):
-        yield f"{left} steps are left and {begun} have begun, not {flow.left} and {flow.open}"
+    if (left, begun) != (workflow.left, workflow.open):
+        yield f"{left} steps are left and {begun} have begun, not {workflow.left} and {workflow.open}"
     if not left:
         yield "all its steps have ended, but the workflow has not"
     by_name = {row.step: row for row in rows}

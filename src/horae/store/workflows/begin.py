@@ -24,9 +24,9 @@ from horae.model.executions.parcel import Parcel, extra_of
 from horae.model.executions.slice import RunningSlice, WaitingSlice
 from horae.model.fleet.deal import WorkRequest
 from horae.model.workflows.decisions import decide
-from horae.model.workflows.decisions.flow import Flow, Pin
 from horae.model.workflows.decisions.naming import calls_of
 from horae.model.workflows.decisions.values import Workflow
+from horae.model.workflows.decisions.workflow import Pin, WorkflowExecution
 from horae.store.base import shelves
 from horae.store.base.deferred import Deferred
 from horae.store.definitions import rollouts
@@ -35,16 +35,16 @@ from horae.store.executions.parcels import read_parcels
 from horae.store.fleet.claim import ClaimResult, claim
 from horae.store.script import Among, ForEach, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences, NewId
-from horae.store.workflows import cancel as flow_cancel
-from horae.store.workflows import rerun as flow_rerun
+from horae.store.workflows import cancel as workflow_cancel
+from horae.store.workflows import rerun as workflow_rerun
 from horae.store.workflows.advance import WorkflowBatch
-from horae.store.workflows.rows import OPENING, StoredWorkflow, pins_of, put_flows
+from horae.store.workflows.rows import OPENING, StoredWorkflow, pins_of, put_workflows
 from horae.store.workflows.workflow_run import WorkflowRun, digest_of, plan_by, with_secrets
 
 NO_SESSION = UUID(int=0)  # stands for the session in the claim, because no worker gets these executions
 GATE = "children"  # the gate at which workflows wait for their children
 ROOTS = Statement(
-    "roots_of_flows", "SELECT f.execution, f.root FROM given JOIN flows f ON f.execution = given.execution"
+    "roots_of_workflows", "SELECT f.execution, f.root FROM given JOIN flows f ON f.execution = given.execution"
 )
 CURRENT = Statement("versions_of_jobs", "SELECT j.id, j.version, j.rollout FROM jobs j WHERE j.id = ANY($1)")
 Version = tuple[UUID, int]
@@ -123,43 +123,43 @@ def _open(
             spec = specs[version]
             held = _new_row(parcel, item, claimed, spec, pins[version], choices, roots, now)
             rerun = held.extra.rerun
-            before = None if rerun is None or rerun.latest else (yield from flow_rerun.repeated_workflow(rerun))
+            before = None if rerun is None or rerun.latest else (yield from workflow_rerun.repeated_workflow(rerun))
             if before is not None:
                 spec, runs = yield from _original_definition(before)
                 then = _new_row(parcel, item, claimed, spec, runs, {}, roots, now)
-                held = structs.replace(then, flow=structs.replace(then.flow, version=before.flow.version))
+                held = structs.replace(then, workflow=structs.replace(then.workflow, version=before.workflow.version))
             if trace_of is not None:
                 held = _traced(held, claimed, parcel, opened, extra_of(parcel.extras, item), trace_of)
             waiting.append(_waits(claimed, item))
-            opened.executions.append(held.flow.execution)
+            opened.executions.append(held.workflow.execution)
             if claimed.flags & (CHILD | RATED) or limited:
                 opening.append(structs.replace(held, state=OPENING, wake_at=now))
                 opened.started.check_by(now)
                 continue
-            batch.runs[held.flow.execution] = new_run(held, _workflow(spec))
+            batch.runs[held.workflow.execution] = new_run(held, _workflow(spec))
     yield from with_secrets(batch.runs.values())
     yield shelves.take("running", running)
     batch.moves.add([shelves.put_waiting(waiting)])
     if opening:
-        batch.moves.add([put_flows(opening)])
+        batch.moves.add([put_workflows(opening)])
     for run in batch.runs.values():
         yield from begin(run, batch.moves, now)
     yield from batch.moves.make()  # a workflow that ends at once must be on `waiting`: its end moves it to `history`
-    yield from flow_cancel.settle(batch, {}, new_id, now, opened.started)
+    yield from workflow_cancel.settle(batch, {}, new_id, now, opened.started)
 
 
 def begin(run: WorkflowRun, moves: Deferred, now: Instant) -> Script[None]:
     """Start the first steps of a workflow; if it is a rerun, the first steps that have to run again."""
     rerun = run.stored.extra.rerun
     if rerun is not None:
-        yield from flow_rerun.begin(run, rerun, moves, now)
+        yield from workflow_rerun.begin(run, rerun, moves, now)
         return
-    yield from run.decide(decide.begin(run.plan, run.flow, run.stored.about, now), moves, now)
+    yield from run.decide(decide.begin(run.plan, run.workflow, run.stored.about, now), moves, now)
 
 
 def _original_definition(before: StoredWorkflow) -> Script[tuple[bytes, dict[str, Pin]]]:
     """Return the definition of an earlier workflow, and the job versions that its steps ran."""
-    version = before.flow.job, before.flow.version
+    version = before.workflow.job, before.workflow.version
     return (yield from _specs([version]))[version], (yield from pins_of(before.place))
 
 
@@ -263,12 +263,13 @@ def _new_row(
     root = execution if parent is None else roots[parent]
     extra = extra_of(parcel.extras, item)
     runs = _chosen(pins, choices, spec, parcel.items.one(item), extra, execution)
-    flow = Flow(execution=execution, root=root, job=e.job, version=e.version, pins=runs)
+    workflow = WorkflowExecution(execution=execution, root=root, job=e.job, version=e.version, pins=runs)
     params = {**spec.params, **(msgspec.json.decode(parcel.items.one(item)) or {})}
     return StoredWorkflow(
-        flow=flow, parent=parent, namespace=e.namespace, digest=_digest(stored), params=msgspec.json.encode(params),
-        extra=_inherited(extra), priority=e.priority, deadline=e.deadline, due_at=e.due_at,
-        queued_at=running.queued_at, began_at=now, until=until, state=flow.state, stops=frozenset(), wake_at=until,
+        workflow=workflow, parent=parent, namespace=e.namespace, digest=_digest(stored),
+        params=msgspec.json.encode(params), extra=_inherited(extra), priority=e.priority, deadline=e.deadline,
+        due_at=e.due_at, queued_at=running.queued_at, began_at=now, until=until, state=workflow.state,
+        stops=frozenset(), wake_at=until,
     )  # fmt: skip
 
 
@@ -276,7 +277,7 @@ def _traced(
     held: StoredWorkflow, running: RunningSlice, parcel: Parcel, opened: OpenedWorkflows, own: Extra, trace_of: TraceOf
 ) -> StoredWorkflow:
     """Return the workflow with the trace context for its steps, and record it in `opened.begun`."""
-    e, execution = parcel.envelope, held.flow.execution
+    e, execution = parcel.envelope, held.workflow.execution
     opened.begun.append(BegunWorkflow(running, own, execution, (e.due_at, parcel.submitted_at), (e.job, e.version)))
     trace = trace_of(own, execution, running.attempt)
     return structs.replace(held, extra=structs.replace(held.extra, trace=trace))

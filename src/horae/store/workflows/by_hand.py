@@ -9,17 +9,17 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.executions.signal_waits import MOST_KEPT, Signal
-from horae.model.workflows.decisions.flow import FINAL, StepEnd
 from horae.model.workflows.decisions.waits import approvals_before, may_answer
+from horae.model.workflows.decisions.workflow import FINAL, StepEnd
 from horae.model.workflows.waits import Approval
 from horae.store.base.deferred import Deferred
 from horae.store.executions.durable.awaits import COUNT, SENT, SIGNALS
 from horae.store.executions.durable.signals import SignalResult
 from horae.store.script import Fetch, Insert, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences, NewId
-from horae.store.workflows import locks as flow_locks
-from horae.store.workflows import rows as flow_rows
-from horae.store.workflows import waits as flow_waits
+from horae.store.workflows import locks as workflow_locks
+from horae.store.workflows import rows as workflow_rows
+from horae.store.workflows import waits as workflow_waits
 from horae.store.workflows.advance import WorkflowBatch
 from horae.store.workflows.cancel import settle
 from horae.store.workflows.workflow_run import WorkflowRun
@@ -61,7 +61,7 @@ def send(
     known = yield Fetch(SENT, (*place, signal.id))
     if known:
         return SignalResult("kept" if known[0][0] is None else "delivered")
-    waits = yield from flow_waits.waits_of(place)
+    waits = yield from workflow_waits.waits_of(place)
     step = next((s for s, kind, name, _ in waits if kind in ("signal", "callback") and name == signal.name), None)
     ((total, gone),) = yield Fetch(COUNT, place)
     if step is None and total - gone >= MOST_KEPT:
@@ -84,7 +84,7 @@ def answer(
     batch = yield from _board(execution, new_id, now, consequences)
     if batch is None or batch.runs[execution].is_over:
         return ManualResult("ended" if batch is not None else "unknown")
-    waits = yield from flow_waits.waits_of(batch.runs[execution].stored.place)
+    waits = yield from workflow_waits.waits_of(batch.runs[execution].stored.place)
     approvals = {name: wait for name, _, _, wait in waits if isinstance(wait, Approval)}
     chosen = list(approvals) if step is None else [step] if step in approvals else []
     if len(chosen) > 1:
@@ -102,7 +102,7 @@ def _not_asked(run: WorkflowRun, step: str | None) -> Script[ManualResult]:
     """Return the reason why a step cannot be approved or rejected; without `step`, that no step waits."""
     if step is None:
         return ManualResult("idle")
-    rows = yield from flow_rows.steps_of([(*run.stored.place, step, False)])
+    rows = yield from workflow_rows.steps_of([(*run.stored.place, step, False)])
     if not rows:
         return ManualResult("idle" if step in run.plan.nodes else "nothing", [step])
     return ManualResult("final" if all(row.is_final for row, _ in rows.values()) else "idle", [step])
@@ -119,7 +119,7 @@ def decide(
     if batch is None or batch.runs[execution].is_over:
         return ManualResult("ended" if batch is not None else "unknown")
     run = batch.runs[execution]
-    rows = yield from flow_rows.steps_of([(*run.stored.place, ended.step, False)])
+    rows = yield from workflow_rows.steps_of([(*run.stored.place, ended.step, False)])
     if not rows:
         return ManualResult("early" if ended.step in run.plan.nodes else "nothing", [ended.step])
     run.learn(rows.values())
@@ -140,14 +140,14 @@ def _barred(run: WorkflowRun, step: str, role: str) -> Script[Sequence[str]]:
     asked = {name: wait for name, wait in approvals_before(run.plan, step).items() if not may_answer(wait, role)}
     if not asked:
         return ()
-    rows = yield from flow_rows.steps_of([(*run.stored.place, name, False) for name in sorted(asked)])
+    rows = yield from workflow_rows.steps_of([(*run.stored.place, name, False) for name in sorted(asked)])
     ended = {row.step for row, _ in rows.values() if row.is_final}
     return next((wait.roles for name, wait in sorted(asked.items()) if name not in ended), ())
 
 
 def _board(execution: UUID, new_id: NewId, now: Instant, consequences: Consequences) -> Script[WorkflowBatch | None]:
     """Lock and read a workflow; return None if the execution is not a workflow that has begun."""
-    if execution not in (yield from flow_locks.lock([execution])):
+    if execution not in (yield from workflow_locks.lock([execution])):
         return None
     batch = WorkflowBatch(Deferred(), new_id, now, consequences)
     yield from batch.load([execution])

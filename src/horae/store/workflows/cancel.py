@@ -15,7 +15,7 @@ from horae.env import Instant
 from horae.model.base.ids import execution_id
 from horae.model.executions.slice import QueuedSlice, WaitingSlice
 from horae.model.workflows.decisions import decide
-from horae.model.workflows.decisions.flow import FlowEnd, StepEnd
+from horae.model.workflows.decisions.workflow import StepEnd, WorkflowResult
 from horae.store.base import shelves
 from horae.store.base.deferred import Deferred
 from horae.store.executions.leaving.cancel_job import ask_to_stop
@@ -23,8 +23,8 @@ from horae.store.executions.leaving.leave import advance_waiting, as_cancelled, 
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, ForEach, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences, NewId
-from horae.store.workflows import locks as flow_locks
-from horae.store.workflows import rows as flow_rows
+from horae.store.workflows import locks as workflow_locks
+from horae.store.workflows import rows as workflow_rows
 from horae.store.workflows.advance import WorkflowBatch
 from horae.store.workflows.rows import ALL
 
@@ -51,7 +51,7 @@ LEFT = Statement(
     "SELECT given.parcel FROM given WHERE EXISTS (SELECT 1 FROM queued q WHERE q.parcel = given.parcel)"
     " OR EXISTS (SELECT 1 FROM waiting w WHERE w.parcel = given.parcel AND w.reason <> 'children')",
 )
-FLOWS = Statement(
+WORKFLOWS = Statement(
     "children_with_children",
     "SELECT w.parcel, w.lo, w.hi FROM given JOIN waiting w ON w.parcel = given.parcel WHERE w.reason = 'children'",
 )
@@ -74,7 +74,7 @@ def cancel(
     Return `cancelled` when it has ended now, `asked` when it ends later, because steps must be stopped, undone or run
     first, and `moving` when it had ended already or has no row.
     """
-    if execution not in (yield from flow_locks.lock([execution])):
+    if execution not in (yield from workflow_locks.lock([execution])):
         return "moving"
     moves = Deferred()
     batch = WorkflowBatch(moves, new_id, now, consequences)
@@ -83,9 +83,9 @@ def cancel(
     if run.is_over:
         return "moving"
     if run.is_opening:
-        run.end, run.is_over = FlowEnd(state="cancelled", reason=reason), True
+        run.end, run.is_over = WorkflowResult(state="cancelled", reason=reason), True
     else:
-        going_on = structs.replace(run.flow, paused=False)  # so that undo steps and final steps can start
+        going_on = structs.replace(run.workflow, paused=False)  # so that undo steps and final steps can start
         deciding = decide.cancel(run.plan, going_on, run.stored.about, reason, now)
         yield from run.decide(deciding, moves, now)
     yield from settle(batch, {}, new_id, now, consequences)
@@ -124,20 +124,20 @@ def to_stop(execution: UUID) -> Script[ToStop | None]:
 
     This takes no lock.
     """
-    held = (yield from flow_rows.flows_of([execution])).get(execution)
+    held = (yield from workflow_rows.workflows_of([execution])).get(execution)
     if held is None or not held.stops:
         return None
-    steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [held.place]))[held.place]
+    steps = (yield from workflow_rows.some_steps(workflow_rows.OPEN_STEPS, [held.place]))[held.place]
     mine = [(row, pin) for row, pin in steps if ALL in held.stops or row.step in held.stops]
     ended = held.stops - {ALL, *(row.step for row, _ in mine)}  # steps that a user ended while their executions run
     if ended:
-        mine += (yield from flow_rows.steps_of([(*held.place, step, False) for step in sorted(ended)])).values()
+        mine += (yield from workflow_rows.steps_of([(*held.place, step, False) for step in sorted(ended)])).values()
     fans = {row.step for row, _ in mine if row.total}
     rows = (yield Fetch(FANNED, held.place)) if fans else []
     return ToStop(
         execution=execution,
         stops=held.stops,
-        reason=f"its workflow is {held.flow.state}" if ALL in held.stops else "its step has ended",
+        reason=f"its workflow is {held.workflow.state}" if ALL in held.stops else "its step has ended",
         children=[(row.execution, pin.job) for row, pin in mine if row.execution and pin and row.step not in fans],
         parcels=[child for step, child in rows if step in fans],
     )
@@ -169,9 +169,9 @@ def left_of(parcels: Collection[UUID]) -> Script[list[UUID]]:
     return [row[0] for row in (yield ForEach(LEFT, PARCEL, [(parcel,) for parcel in sorted(parcels)]))]
 
 
-def flows_in(parcels: Collection[UUID]) -> Script[list[UUID]]:
+def workflows_in(parcels: Collection[UUID]) -> Script[list[UUID]]:
     """Return the workflows under way that are items of parcels: nested workflows of a foreach."""
-    rows = yield ForEach(FLOWS, PARCEL, [(parcel,) for parcel in sorted(parcels)])
+    rows = yield ForEach(WORKFLOWS, PARCEL, [(parcel,) for parcel in sorted(parcels)])
     return [execution_id(parcel, item) for parcel, lo, hi in rows for item in range(lo, hi)]
 
 
@@ -198,7 +198,7 @@ def finish_stops(
     Steps that wait without an execution, for example for an approval, end here. If the list has grown meanwhile, it is
     not cleared, so the caller has to stop the new ones first.
     """
-    if execution not in (yield from flow_locks.lock([execution])):
+    if execution not in (yield from workflow_locks.lock([execution])):
         return
     batch = WorkflowBatch(Deferred(), new_id, now, consequences)
     yield from batch.load([execution])
@@ -206,7 +206,7 @@ def finish_stops(
     if not run.stops <= set(stops):
         return
     run.stops.clear()
-    steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [run.stored.place]))[run.stored.place]
+    steps = (yield from workflow_rows.some_steps(workflow_rows.OPEN_STEPS, [run.stored.place]))[run.stored.place]
     run.learn(steps)
     waits = [row for row, _ in steps if row.execution is None and (ALL in stops or row.step in stops)]
     yield from settle(batch, {execution: [_given_up(row.step) for row in waits]}, new_id, now, consequences)

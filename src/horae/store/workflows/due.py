@@ -9,28 +9,28 @@ from horae.env import Instant
 from horae.model.base.instant import format_instant
 from horae.model.fleet.protocol import Failure
 from horae.model.workflows.decisions import decide
-from horae.model.workflows.decisions.flow import StepEnd, StepRow
 from horae.model.workflows.decisions.waits import timed_out
+from horae.model.workflows.decisions.workflow import StepEnd, StepRow
 from horae.model.workflows.waits import Sleep
 from horae.store.base.deferred import Deferred
 from horae.store.script import Fetch, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences, NewId
-from horae.store.workflows import locks as flow_locks
-from horae.store.workflows import rows as flow_rows
-from horae.store.workflows import waits as flow_waits
+from horae.store.workflows import locks as workflow_locks
+from horae.store.workflows import rows as workflow_rows
+from horae.store.workflows import waits as workflow_waits
 from horae.store.workflows.advance import EndedSteps, WorkflowBatch
 from horae.store.workflows.begin import begin
 from horae.store.workflows.cancel import settle
 from horae.store.workflows.workflow_run import WorkflowRun
 
-DUE = Statement("flows_due", "SELECT execution FROM flows WHERE wake_at <= $1 ORDER BY wake_at LIMIT $2")
+DUE = Statement("workflows_due", "SELECT execution FROM flows WHERE wake_at <= $1 ORDER BY wake_at LIMIT $2")
 STEPS_DUE = Statement(
-    "flow_steps_due",
+    "workflow_steps_due",
     "SELECT f.execution, s.step FROM flow_steps s JOIN flows f ON f.parcel = s.parcel AND f.item = s.item"
     " WHERE s.wake_at <= $1 ORDER BY s.wake_at LIMIT $2",
 )
 NEXT = Statement(
-    "next_flow",
+    "next_workflow",
     "SELECT (SELECT min(wake_at) FROM flows WHERE wake_at IS NOT NULL),"
     " (SELECT min(wake_at) FROM flow_steps WHERE wake_at IS NOT NULL), (SELECT min(at) FROM flow_news),"
     " (SELECT min(remind_at) FROM flow_waits WHERE remind_at IS NOT NULL)",
@@ -54,16 +54,16 @@ def advance_due(limit: int, new_id: NewId, now: Instant, only: UUID | None = Non
 
     With `only`, ignore all workflows but this one.
     """
-    flows = [row[0] for row in (yield Fetch(DUE, (now, limit)))]
+    workflows = [row[0] for row in (yield Fetch(DUE, (now, limit)))]
     steps: dict[UUID, list[str]] = {}
     for execution, step in (yield Fetch(STEPS_DUE, (now, limit))):
         steps.setdefault(execution, []).append(step)
-    heard = set((yield from flow_waits.workflows_with_events(limit)))
-    looked = DueResult(count=len(flows) + len(steps) + len(heard))
-    due = sorted(execution for execution in {*flows, *steps, *heard} if only in (None, execution))
+    heard = set((yield from workflow_waits.workflows_with_events(limit)))
+    looked = DueResult(count=len(workflows) + len(steps) + len(heard))
+    due = sorted(execution for execution in {*workflows, *steps, *heard} if only in (None, execution))
     if not due:
         return looked
-    there = yield from flow_locks.lock(due)
+    there = yield from workflow_locks.lock(due)
     batch = WorkflowBatch(Deferred(), new_id, now, looked.started)
     yield from batch.load(there)
     ended_steps: EndedSteps = {}
@@ -73,7 +73,7 @@ def advance_due(limit: int, new_id: NewId, now: Instant, only: UUID | None = Non
             continue
         ended = [] if run.is_over else (yield from _check_workflow(batch, run, steps.get(execution, ()), now))
         if execution in heard:
-            by_events = yield from flow_waits.ended_by_events(run, batch.moves)
+            by_events = yield from workflow_waits.ended_by_events(run, batch.moves)
             ended += [one for one in by_events if one.step not in {other.step for other in ended}]
         if ended:
             ended_steps[execution] = ended
@@ -91,14 +91,14 @@ def _check_workflow(
         yield from _begin(batch, run, now)
         return []
     until = run.stored.until
-    if until is not None and until <= now and run.flow.verdict == "success" and run.flow.phase == "main":
-        failing = decide.fail(run.plan, run.flow, run.stored.about, _timeout_failure(run), "timeout", now)
+    if until is not None and until <= now and run.workflow.verdict == "success" and run.workflow.phase == "main":
+        failing = decide.fail(run.plan, run.workflow, run.stored.about, _timeout_failure(run), "timeout", now)
         yield from run.decide(failing, batch.moves, now)
         return []
     if not steps:
         return []
     place = run.stored.place
-    rows = yield from flow_rows.steps_of([(*place, step, False) for step in sorted(steps)])
+    rows = yield from workflow_rows.steps_of([(*place, step, False) for step in sorted(steps)])
     run.learn(rows.values())
     return [_end_of_wait(run, row) for row, _ in rows.values() if row.wake_at is not None and row.wake_at <= now]
 
@@ -111,9 +111,9 @@ def _end_of_wait(run: WorkflowRun, row: StepRow) -> StepEnd:
 def _begin(batch: WorkflowBatch, run: WorkflowRun, now: Instant) -> Script[None]:
     """Begin a workflow that has left the queue; pause it if it is a step of a paused workflow."""
     parent = run.stored.parent
-    above = (yield from flow_rows.flows_of([parent])) if parent is not None else {}
-    paused = parent in above and above[parent].flow.paused
-    run.flow = structs.replace(run.flow, paused=paused or run.flow.paused)
+    above = (yield from workflow_rows.workflows_of([parent])) if parent is not None else {}
+    paused = parent in above and above[parent].workflow.paused
+    run.workflow = structs.replace(run.workflow, paused=paused or run.workflow.paused)
     run.is_opening = False
     yield from begin(run, batch.moves, now)
 
@@ -125,10 +125,10 @@ def _timeout_failure(run: WorkflowRun) -> Failure:
 
 def due(limit: int, now: Instant) -> Script[list[UUID]]:
     """Return the workflows that are due, without a lock."""
-    flows = [row[0] for row in (yield Fetch(DUE, (now, limit)))]
+    workflows = [row[0] for row in (yield Fetch(DUE, (now, limit)))]
     steps = [row[0] for row in (yield Fetch(STEPS_DUE, (now, limit)))]
-    heard = yield from flow_waits.workflows_with_events(limit)
-    return sorted({*flows, *steps, *heard})
+    heard = yield from workflow_waits.workflows_with_events(limit)
+    return sorted({*workflows, *steps, *heard})
 
 
 def is_any_under_way() -> Script[bool]:

@@ -20,14 +20,14 @@ _CHILDREN = (
     "SELECT p.id, p.extras, f.execution, f.digest, f.job, f.version, f.root FROM given"
     " JOIN parcels p ON p.id = given.parcel JOIN flows f ON f.execution = p.parent"
 )
-_FLOWS = "SELECT f.execution, f.root FROM given JOIN flows f ON f.parcel = given.parcel AND f.item = given.item"
+_WORKFLOWS = "SELECT f.execution, f.root FROM given JOIN flows f ON f.parcel = given.parcel AND f.item = given.item"
 _ROOT = "JOIN flows r ON r.execution = f.root"
 # A single root is locked by the statement that finds it. Several are found first and then locked in order, because
 # PostgreSQL would walk through all workflows to order the rows of a join.
-OF_CHILD = Statement("lock_flow_of_child", f"{_CHILDREN} {_ROOT} {_LOCK}")
-OF_CHILDREN = Statement("flows_of_children", _CHILDREN, at_once=True)
-OF_FLOW = Statement("lock_flow", f"{_FLOWS} {_ROOT} {_LOCK}")
-OF_FLOWS = Statement("roots_of", _FLOWS)
+OF_CHILD = Statement("lock_workflow_of_child", f"{_CHILDREN} {_ROOT} {_LOCK}")
+OF_CHILDREN = Statement("workflows_of_children", _CHILDREN, at_once=True)
+OF_WORKFLOW = Statement("lock_workflow", f"{_WORKFLOWS} {_ROOT} {_LOCK}")
+OF_WORKFLOWS = Statement("roots_of", _WORKFLOWS)
 ROOTS = Statement(
     "lock_roots", f"SELECT r.execution FROM flows r WHERE r.execution = ANY($1) ORDER BY r.execution {_LOCK}"
 )
@@ -41,7 +41,7 @@ class ChildParcel(Struct, frozen=True):
 
     parcel: UUID
     extras: bytes | None
-    flow: UUID
+    workflow: UUID
     digest: str
     job: UUID
     version: int
@@ -89,7 +89,7 @@ def lock_workflows_of_steps(
 def lock(executions: Collection[UUID]) -> Script[set[UUID]]:
     """Lock workflows, and return those of the executions that are workflows and have left the queue."""
     given = sorted((parcel_of(execution), index_of(execution)) for execution in executions)
-    rows = yield ForEach(OF_FLOW if len(given) == 1 else OF_FLOWS, ITEM, given)
+    rows = yield ForEach(OF_WORKFLOW if len(given) == 1 else OF_WORKFLOWS, ITEM, given)
     if len(given) > 1:
         yield Among(ROOTS, sorted({row[1] for row in rows}))
     return {row[0] for row in rows}

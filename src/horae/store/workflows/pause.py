@@ -21,15 +21,15 @@ from horae.store.base import shelves
 from horae.store.base.deferred import Deferred
 from horae.store.script import Fetch, ForEach, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences, NewId
-from horae.store.workflows import locks as flow_locks
-from horae.store.workflows import rows as flow_rows
+from horae.store.workflows import locks as workflow_locks
+from horae.store.workflows import rows as workflow_rows
 from horae.store.workflows.advance import WorkflowBatch
 from horae.store.workflows.cancel import FANNED, PARCEL, settle
 from horae.store.workflows.starts import gate_of, paused
 from horae.store.workflows.workflow_run import WorkflowRun
 
 TREE = Statement(
-    "flows_of_tree",
+    "workflows_of_tree",
     "SELECT o.execution, o.parent FROM flows f JOIN flows o ON o.root = f.root AND o.state <> 'ended'"
     " WHERE f.parcel = $1 AND f.item = $2",
 )
@@ -59,7 +59,7 @@ def pause(execution: UUID, new_id: NewId, now: Instant, consequences: Consequenc
         return False
     held: list[WaitingSlice] = []
     for run in batch.runs.values():
-        run.flow = structs.replace(run.flow, paused=True)
+        run.workflow = structs.replace(run.workflow, paused=True)
         held += yield from _hold_back(run)
     yield shelves.put_waiting(held)
     yield from settle(batch, {}, new_id, now, consequences)
@@ -80,14 +80,14 @@ def resume(execution: UUID, new_id: NewId, now: Instant, consequences: Consequen
     if batch is None:
         return False
     places = {run.stored.place: run for run in batch.runs.values()}
-    for place, steps in (yield from flow_rows.some_steps(flow_rows.HELD_STEPS, list(places))).items():
+    for place, steps in (yield from workflow_rows.some_steps(workflow_rows.HELD_STEPS, list(places))).items():
         run = places[place]
         if run.is_opening:
-            run.flow = structs.replace(run.flow, paused=False)
+            run.workflow = structs.replace(run.workflow, paused=False)
             continue
         run.learn(steps)
         held = [row for row, _ in steps]
-        deciding = decide.resume(run.plan, run.flow, run.stored.about, held, now)
+        deciding = decide.resume(run.plan, run.workflow, run.stored.about, held, now)
         yield from run.decide(deciding, batch.moves, now)
     yield from _release(batch.runs, now, consequences)
     yield from settle(batch, {}, new_id, now, consequences)
@@ -101,7 +101,7 @@ def _lock_tree(
 
     Return None if the workflow itself has ended or has not begun.
     """
-    if execution not in (yield from flow_locks.lock([execution])):
+    if execution not in (yield from workflow_locks.lock([execution])):
         return None
     batch = WorkflowBatch(Deferred(), new_id, now, consequences)
     yield from batch.load([execution])
@@ -129,7 +129,7 @@ def _hold_back(run: WorkflowRun) -> Script[list[WaitingSlice]]:
     The caller puts the paused slices on `waiting`.
     """
     place = run.stored.place
-    steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [place]))[place]
+    steps = (yield from workflow_rows.some_steps(workflow_rows.OPEN_STEPS, [place]))[place]
     parcels = {parcel_of(row.execution) for row, _ in steps if row.execution is not None}
     if any(row.total for row, _ in steps):
         fans = {row.step for row, _ in steps if row.total}
@@ -141,13 +141,13 @@ def _hold_back(run: WorkflowRun) -> Script[list[WaitingSlice]]:
         yield shelves.take("queued", queued)
     if waiting:
         yield shelves.take("waiting", waiting)
-    gate = gate_of(run.flow.execution)
+    gate = gate_of(run.workflow.execution)
     return [paused(unstarted, gate) for unstarted in (*queued, *waiting)]
 
 
-def _release(flows: Collection[UUID], now: Instant, consequences: Consequences) -> Script[None]:
+def _release(workflows: Collection[UUID], now: Instant, consequences: Consequences) -> Script[None]:
     """Let executions that the pause held back wait for their due time instead, which is over for most of them."""
-    rows = yield ForEach(AT_GATE, (("gate", "text"),), [(gate_of(execution),) for execution in sorted(flows)])
+    rows = yield ForEach(AT_GATE, (("gate", "text"),), [(gate_of(execution),) for execution in sorted(workflows)])
     if not rows:
         return
     held = [shelves.waiting(row) for row in rows]

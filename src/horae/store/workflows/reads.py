@@ -11,16 +11,16 @@ from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.definitions.job import Spec
 from horae.model.executions.parcel import extras_of
 from horae.model.executions.settle import timing_of
-from horae.model.workflows.decisions.flow import StepRow
 from horae.model.workflows.decisions.plan import Plan
 from horae.model.workflows.decisions.values import Workflow
+from horae.model.workflows.decisions.workflow import StepRow
 from horae.model.workflows.waits import Wait
 from horae.store.base.shelves import ITEM
 from horae.store.definitions.jobs import definitions
 from horae.store.executions.first_starts import BEGAN
 from horae.store.script import Among, Fetch, ForEach, Script, Statement
-from horae.store.workflows import rows as flow_rows
-from horae.store.workflows import waits as flow_waits
+from horae.store.workflows import rows as workflow_rows
+from horae.store.workflows import waits as workflow_waits
 from horae.store.workflows.rows import Pinned, Place, StoredWorkflow
 from horae.store.workflows.workflow_run import digest_of, plan_by, plans_of
 
@@ -51,12 +51,12 @@ def present_plan(job: UUID) -> Script[Plan | None]:
 
 def read_workflow(execution: UUID) -> Script[WorkflowDetails | None]:
     """Return a workflow with its steps; None when the execution is not a workflow or has not begun."""
-    held = (yield from flow_rows.flows_of([execution])).get(execution)
+    held = (yield from workflow_rows.workflows_of([execution])).get(execution)
     if held is None:
         return None
-    plans = yield from plans_of([(held.digest, held.flow.job, held.flow.version)])
-    steps = (yield from flow_rows.some_steps(flow_rows.EVERY_STEP, [held.place]))[held.place]
-    jobs = {held.flow.job, *(pin.job for _, pin in steps if pin is not None)}
+    plans = yield from plans_of([(held.digest, held.workflow.job, held.workflow.version)])
+    steps = (yield from workflow_rows.some_steps(workflow_rows.EVERY_STEP, [held.place]))[held.place]
+    jobs = {held.workflow.job, *(pin.job for _, pin in steps if pin is not None)}
     names: dict[UUID, str] = dict((yield Among(NAMES, sorted(jobs))))
     waits = yield from _waits(held, steps)
     starts = yield from starts_of(execution, held.place, (row for row, _ in steps))
@@ -66,18 +66,18 @@ def read_workflow(execution: UUID) -> Script[WorkflowDetails | None]:
 def failed_steps(executions: Collection[UUID]) -> Script[dict[UUID, list[StepRow]]]:
     """Return the failed steps of each workflow. Executions that are not workflows are left out."""
     rows = yield ForEach(
-        flow_rows.FAILED_STEPS, ITEM, sorted((parcel_of(job_id), index_of(job_id)) for job_id in executions)
+        workflow_rows.FAILED_STEPS, ITEM, sorted((parcel_of(job_id), index_of(job_id)) for job_id in executions)
     )
     found: dict[UUID, list[StepRow]] = {}
     for row in rows:
-        found.setdefault(execution_id(row[0], row[1]), []).append(flow_rows.read_step(row)[0])
+        found.setdefault(execution_id(row[0], row[1]), []).append(workflow_rows.read_step(row)[0])
     return found
 
 
 def _waits(held: StoredWorkflow, steps: Iterable[Pinned]) -> Script[dict[str, Wait]]:
     if not any(row.state == "waiting" for row, _ in steps):
         return {}
-    return {step: wait for step, _, _, wait in (yield from flow_waits.waits_of(held.place))}
+    return {step: wait for step, _, _, wait in (yield from workflow_waits.waits_of(held.place))}
 
 
 MOST_PARCELS = 1_000  # the first runs of loops are searched in so many of a workflow's parcels, oldest first

@@ -13,14 +13,14 @@ from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.base.packing import Packed
 from horae.model.executions.execution import Rerun
 from horae.model.workflows.decisions import decide
-from horae.model.workflows.decisions.flow import Start, StepEnd
 from horae.model.workflows.decisions.plan import Plan
 from horae.model.workflows.decisions.rerun import FAILED, ends_of_reused, reused_steps
 from horae.model.workflows.decisions.values import Workflow
+from horae.model.workflows.decisions.workflow import Start, StepEnd
 from horae.store.base.deferred import Deferred
 from horae.store.script import ForEach, Script, Statement
-from horae.store.workflows import results as flow_results
-from horae.store.workflows import rows as flow_rows
+from horae.store.workflows import results as workflow_results
+from horae.store.workflows import rows as workflow_rows
 from horae.store.workflows.rows import EVERY_STEP, StoredWorkflow
 from horae.store.workflows.workflow_run import WorkflowRun, plans_of
 
@@ -34,7 +34,7 @@ GIVEN = Statement("params_of_children", "SELECT p.id, p.ends, p.items FROM given
 
 def repeated_workflow(rerun: Rerun) -> Script[StoredWorkflow | None]:
     """Return the earlier workflow that a rerun repeats; None when it was deleted."""
-    return (yield from flow_rows.flows_of([rerun.of])).get(rerun.of)
+    return (yield from workflow_rows.workflows_of([rerun.of])).get(rerun.of)
 
 
 def begin(run: WorkflowRun, rerun: Rerun, moves: Deferred, now: Instant) -> Script[None]:
@@ -43,15 +43,15 @@ def begin(run: WorkflowRun, rerun: Rerun, moves: Deferred, now: Instant) -> Scri
     The workflow is paused meanwhile, so that no step starts that is still to be taken over. It stays paused if it was
     paused before.
     """
-    about, is_paused = run.stored.about, run.flow.paused
-    flow = structs.replace(run.flow, paused=True, breakpoints=frozenset(rerun.breakpoints))
-    yield from run.decide(decide.begin(run.plan, flow, about, now), moves, now)
+    about, is_paused = run.stored.about, run.workflow.paused
+    workflow = structs.replace(run.workflow, paused=True, breakpoints=frozenset(rerun.breakpoints))
+    yield from run.decide(decide.begin(run.plan, workflow, about, now), moves, now)
     for ended in (yield from _reused_ends(rerun, run.plan)):
-        yield from run.decide(decide.after(run.plan, run.flow, about, [ended], now), moves, now)
+        yield from run.decide(decide.after(run.plan, run.workflow, about, [ended], now), moves, now)
     if is_paused:
         return
     held = [row for row in run.rows.values() if row.state == "held"]
-    yield from run.decide(decide.resume(run.plan, run.flow, about, held, now), moves, now)
+    yield from run.decide(decide.resume(run.plan, run.workflow, about, held, now), moves, now)
 
 
 class Takeover(Struct, frozen=True):
@@ -81,7 +81,7 @@ def takeover_of(run: WorkflowRun, start: Start, task_type: type) -> Script[Takeo
     known = (yield from repeated_workflow(rerun)) if start.foreach or task_type is Workflow else None
     if known is None:
         return NO_TAKEOVER
-    rows = {row.step: row for row, _ in (yield from flow_rows.some_steps(EVERY_STEP, [known.place]))[known.place]}
+    rows = {row.step: row for row, _ in (yield from workflow_rows.some_steps(EVERY_STEP, [known.place]))[known.place]}
     row = rows.get(start.step)
     if row is None or start.step not in reused_steps(run.plan, rows, rerun.since).in_part:
         return NO_TAKEOVER
@@ -92,7 +92,7 @@ def takeover_of(run: WorkflowRun, start: Start, task_type: type) -> Script[Takeo
         )
     if row.total != len(start.items):
         return NO_TAKEOVER
-    children = yield from flow_results.children_of(known.place, start.step)
+    children = yield from workflow_results.children_of(known.place, start.step)
     return (yield from _takeover_of_items(run, start, children, rerun, is_same=is_same, nested=task_type is Workflow))
 
 
@@ -106,10 +106,10 @@ def _takeover_of_items(
     """
     places: set[int] = set()
     failed: dict[int, UUID] = {}  # item -> its newest execution: a rerun's parcels include parcels that it took over
-    rows = yield ForEach(ENDED, flow_results.CHILD, [(execution,) for execution, _ in children])
+    rows = yield ForEach(ENDED, workflow_results.CHILD, [(execution,) for execution, _ in children])
     for parcel, extras, ends, items, lo, hi, state in rows:
         given = Packed(ends, items)
-        for item, at in enumerate(flow_results.places_of(extras, lo, hi), lo):
+        for item, at in enumerate(workflow_results.places_of(extras, lo, hi), lo):
             if state != "success":
                 failed[at] = max(execution_id(parcel, item), failed.get(at, NO_ID))
             elif not is_same and given.one(item) != start.items[at]:
@@ -136,10 +136,12 @@ def _rerun_nested(
     ids = [execution for execution in children.values() if execution is not None]
     if not ids:
         return {}
-    flows, pin = (yield from flow_rows.flows_of(ids)), run.pins.get(start.step)
-    alike = {execution for execution, held in flows.items() if pin is not None and held.flow.job == pin.job}
+    workflows, pin = (yield from workflow_rows.workflows_of(ids)), run.pins.get(start.step)
+    alike = {execution for execution, held in workflows.items() if pin is not None and held.workflow.job == pin.job}
     if alike and not is_same:
-        rows = yield ForEach(GIVEN, flow_results.CHILD, [(parcel,) for parcel in sorted(set(map(parcel_of, alike)))])
+        rows = yield ForEach(
+            GIVEN, workflow_results.CHILD, [(parcel,) for parcel in sorted(set(map(parcel_of, alike)))]
+        )
         given = {parcel: Packed(ends, items) for parcel, ends, items in rows}
         alike = {
             execution
@@ -160,14 +162,14 @@ def _reused_ends(rerun: Rerun, plan: Plan) -> Script[Sequence[StepEnd]]:
     known = yield from repeated_workflow(rerun)
     if known is None:
         return []
-    steps = (yield from flow_rows.some_steps(EVERY_STEP, [known.place]))[known.place]
+    steps = (yield from workflow_rows.some_steps(EVERY_STEP, [known.place]))[known.place]
     kept = reused_steps(plan, {row.step: row for row, _ in steps}, rerun.since).whole
     if not kept:
         return []
-    found = yield from flow_rows.steps_of([(*known.place, name, True) for name in kept])
+    found = yield from workflow_rows.steps_of([(*known.place, name, True) for name in kept])
     rows = {row.step: row for row, _ in found.values()}
-    theirs = (yield from plans_of([(known.digest, known.flow.job, known.flow.version)]))[known.digest]
-    apart = [row for row in rows.values() if flow_results.is_stored_apart(row, theirs)]
+    theirs = (yield from plans_of([(known.digest, known.workflow.job, known.workflow.version)]))[known.digest]
+    apart = [row for row in rows.values() if workflow_results.is_stored_apart(row, theirs)]
     if apart:
-        rows |= yield from flow_results.read(known.place, apart, theirs)
+        rows |= yield from workflow_results.read(known.place, apart, theirs)
     return ends_of_reused(kept, rows, rerun)

@@ -14,8 +14,8 @@ from horae.model.executions.output.artifact import REFERENCE, is_content_of
 from horae.model.executions.parcel import extras_of
 from horae.model.executions.settle import FinishedSlice
 from horae.model.workflows.decisions.expressions import too_much
-from horae.model.workflows.decisions.flow import StepRow
 from horae.model.workflows.decisions.plan import Plan
+from horae.model.workflows.decisions.workflow import StepRow
 from horae.store.base.shelves import ITEM, Columns
 from horae.store.script import Fetch, ForEach, Script, Statement
 

@@ -11,12 +11,12 @@ from horae.env import Instant
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.execution import Extra
 from horae.model.fleet.protocol import MAX_INLINE_RESULT, Failure
-from horae.model.workflows.decisions.flow import Flow, FlowContext, Pin, StepRow
+from horae.model.workflows.decisions.workflow import Pin, StepRow, WorkflowContext, WorkflowExecution
 from horae.store.base.shelves import ITEM, Columns, json_or_none, names
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
-from horae.store.workflows import terms as flow_terms
+from horae.store.workflows import terms as workflow_terms
 
-# Stored states besides those in `FlowState`: the workflow has left the queue but has no steps yet, or has ended.
+# Stored states besides those in `WorkflowState`: the workflow has left the queue but has no steps yet, or has ended.
 OPENING, ENDED = "opening", "ended"
 ALL = "*"  # in the column `stops`: all steps are to be stopped
 
@@ -30,7 +30,7 @@ STATE_COLUMNS: Columns = (
     ("ended", "int"), ("stopped", "bool"), ("paused", "bool"), ("cause", "text"), ("reason", "text"), ("error", "text"),
     ("marks", "text"), ("stops", "text"), ("wake_at", "bigint"),
 )  # fmt: skip
-FLOWS: Columns = (
+WORKFLOWS: Columns = (
     *FIXED_COLUMNS,
     *STATE_COLUMNS,
 )  # not the column `pins`: it has an entry for each step, and is read only when needed
@@ -44,44 +44,45 @@ STEPS: Columns = (
 RESULT_AT = len(STEPS) - 1
 _OF_STEP = "ON s.parcel = given.parcel AND s.item = given.item AND s.step = given.step"
 _STEP_HEAD = names(STEPS[:RESULT_AT], "s.")
-OF_FLOWS = Statement(
-    "flows_of",
-    f"SELECT {names(FLOWS, 'f.')} FROM given JOIN flows f ON f.parcel = given.parcel AND f.item = given.item",
+OF_WORKFLOWS = Statement(
+    "workflows_of",
+    f"SELECT {names(WORKFLOWS, 'f.')} FROM given JOIN flows f ON f.parcel = given.parcel AND f.item = given.item",
 )
 # Results are read only on request: one result may be larger than all other columns of the workflow's rows.
 OF_STEPS = Statement(
-    "flow_steps_of",
+    "workflow_steps_of",
     f"SELECT {_STEP_HEAD}, CASE WHEN given.wanted THEN s.result END FROM given JOIN flow_steps s {_OF_STEP}",
 )
 # Reads with one statement instead of four: the steps that a workflow's next decision needs first; the workflow itself,
 # in the row of the step that has `given.first`; and the terms of the steps that may start, see `terms`.
 WITH_STEPS = Statement(
-    "flows_with_steps",
-    f"SELECT {_STEP_HEAD}, NULL, {names(FLOWS, 'f.')}, {flow_terms.COLUMNS} FROM given JOIN flow_steps s {_OF_STEP}"
+    "workflows_with_steps",
+    f"SELECT {_STEP_HEAD}, NULL, {names(WORKFLOWS, 'f.')}, {workflow_terms.COLUMNS} FROM given"
+    f" JOIN flow_steps s {_OF_STEP}"
     " LEFT JOIN flows f ON given.first AND f.parcel = given.parcel AND f.item = given.item"
     " LEFT JOIN jobs j ON given.starts AND j.id = s.job"
     " LEFT JOIN job_versions v ON v.job = j.id AND v.version = s.version LEFT JOIN queues q ON q.id = v.queue",
     at_once=True,
 )
-FLOW_AT, TERMS_AT = len(STEPS), len(STEPS) + len(FLOWS)
+WORKFLOW_AT, TERMS_AT = len(STEPS), len(STEPS) + len(WORKFLOWS)
 FIRST: Columns = (*STEP, ("first", "bool"), ("starts", "bool"), ("at", "bigint"))
 WANTED: Columns = (*STEP, ("wanted", "bool"))
-PINS = Statement("pins_of_flow", "SELECT f.pins FROM flows f WHERE f.parcel = $1 AND f.item = $2")
+PINS = Statement("pins_of_workflow", "SELECT f.pins FROM flows f WHERE f.parcel = $1 AND f.item = $2")
 _ALL_OF = f"SELECT {_STEP_HEAD}, NULL FROM given JOIN flow_steps s ON s.parcel = given.parcel AND s.item = given.item"
-EVERY_STEP = Statement("flow_steps_all", _ALL_OF)
-OPEN_STEPS = Statement("flow_steps_open", f"{_ALL_OF} WHERE s.state IN ('waiting', 'running')")
-FAILED_STEPS = Statement("flow_steps_failed", f"{_ALL_OF} WHERE s.state = 'failed' ORDER BY s.ended_seq")
-HELD_STEPS = Statement("flow_steps_held", f"{_ALL_OF} WHERE s.state = 'held'")
+EVERY_STEP = Statement("workflow_steps_all", _ALL_OF)
+OPEN_STEPS = Statement("workflow_steps_open", f"{_ALL_OF} WHERE s.state IN ('waiting', 'running')")
+FAILED_STEPS = Statement("workflow_steps_failed", f"{_ALL_OF} WHERE s.state = 'failed' ORDER BY s.ended_seq")
+HELD_STEPS = Statement("workflow_steps_held", f"{_ALL_OF} WHERE s.state = 'held'")
 _CHANGES = [name for name, _ in STEPS[len(STEP) + 2 : RESULT_AT]]
 SET_STEPS = Statement(
-    "set_flow_steps",
+    "set_workflow_steps",
     f"UPDATE flow_steps SET {', '.join(f'{name} = given.{name}' for name in _CHANGES)},"
     " result = CASE WHEN given.known THEN given.result ELSE flow_steps.result END FROM given"
     " WHERE flow_steps.parcel = given.parcel AND flow_steps.item = given.item AND flow_steps.step = given.step",
 )
 SET_COLUMNS: Columns = (*STEP, *STEPS[len(STEP) + 2 :], ("known", "bool"))
-SET_FLOWS = Statement(
-    "set_flows",
+SET_WORKFLOWS = Statement(
+    "set_workflows",
     f"UPDATE flows SET {', '.join(f'{name} = given.{name}' for name, _ in STATE_COLUMNS)} FROM given"
     " WHERE flows.parcel = given.parcel AND flows.item = given.item",
 )
@@ -112,7 +113,7 @@ _UNMARKED = msgspec.json.encode(Marks()).decode()
 class StoredWorkflow(Struct, frozen=True, kw_only=True):
     """A workflow as it is stored: its state, and its columns that never change."""
 
-    flow: Flow
+    workflow: WorkflowExecution
     parent: UUID | None
     namespace: int
     digest: str
@@ -132,31 +133,31 @@ class StoredWorkflow(Struct, frozen=True, kw_only=True):
     @property
     def place(self) -> tuple[UUID, int]:
         """Return the key of its row: the parcel and the item of its execution."""
-        return parcel_of(self.flow.execution), index_of(self.flow.execution)
+        return parcel_of(self.workflow.execution), index_of(self.workflow.execution)
 
     @property
-    def about(self) -> FlowContext:
+    def about(self) -> WorkflowContext:
         """Return the values to which its expressions may refer."""
-        return FlowContext(
-            id=self.flow.execution, params=self.params, due_at=self.due_at, interval=self.extra.interval,
+        return WorkflowContext(
+            id=self.workflow.execution, params=self.params, due_at=self.due_at, interval=self.extra.interval,
             secret=self.secret,
         )  # fmt: skip
 
 
-def read_flow(row: Row) -> StoredWorkflow:
+def read_workflow(row: Row) -> StoredWorkflow:
     (
         _, _, execution, root, parent, namespace, job, version, digest, params, extra, priority, deadline, due_at,
         queued_at, began_at, until, state, phase, verdict, left, begun, ended, stopped, paused, cause, reason, error,
         marks, stops, wake_at,
     ) = row  # fmt: skip
     decoded = _read_marks(marks)
-    flow = Flow(
+    workflow = WorkflowExecution(
         execution=execution, root=root, job=job, version=version, phase=phase, verdict=verdict, left=left, open=begun,
         ended=ended, stopped=bool(stopped), paused=bool(paused), breakpoints=frozenset(decoded.breakpoints),
         undo=decoded.undo, cause=cause, error=None if error is None else _read_failure(error), reason=reason,
     )  # fmt: skip
     return StoredWorkflow(
-        flow=flow, parent=parent, namespace=namespace, digest=digest, params=params, extra=_read_extra(extra),
+        workflow=workflow, parent=parent, namespace=namespace, digest=digest, params=params, extra=_read_extra(extra),
         priority=priority, deadline=deadline, due_at=due_at, queued_at=queued_at, began_at=began_at, until=until,
         state=state, stops=frozenset(_read_stops(stops)), wake_at=wake_at,
     )  # fmt: skip
@@ -178,21 +179,22 @@ def read_step(row: Row) -> tuple[StepRow, Pin | None]:
 
 
 def _fixed_values(held: StoredWorkflow) -> tuple[Any, ...]:
-    flow = held.flow
+    workflow = held.workflow
     return (
-        *held.place, flow.execution, flow.root, held.parent, held.namespace, flow.job, flow.version, held.digest,
-        held.params, msgspec.json.encode(held.extra), held.priority, held.deadline, held.due_at, held.queued_at,
-        held.began_at, held.until,
+        *held.place, workflow.execution, workflow.root, held.parent, held.namespace, workflow.job, workflow.version,
+        held.digest, held.params, msgspec.json.encode(held.extra), held.priority, held.deadline, held.due_at,
+        held.queued_at, held.began_at, held.until,
     )  # fmt: skip
 
 
 def _state_values(held: StoredWorkflow) -> tuple[Any, ...]:
-    flow = held.flow
-    marked = flow.breakpoints or flow.undo
-    marks = _text(Marks(tuple(sorted(flow.breakpoints)), flow.undo)) if marked else _UNMARKED
+    workflow = held.workflow
+    marked = workflow.breakpoints or workflow.undo
+    marks = _text(Marks(tuple(sorted(workflow.breakpoints)), workflow.undo)) if marked else _UNMARKED
     return (
-        held.state, flow.phase, flow.verdict, flow.left, flow.open, flow.ended, flow.stopped, flow.paused, flow.cause,
-        flow.reason, json_or_none(flow.error), marks, _text(sorted(held.stops)) if held.stops else "[]", held.wake_at,
+        held.state, workflow.phase, workflow.verdict, workflow.left, workflow.open, workflow.ended,
+        workflow.stopped, workflow.paused, workflow.cause, workflow.reason, json_or_none(workflow.error), marks,
+        _text(sorted(held.stops)) if held.stops else "[]", held.wake_at,
     )  # fmt: skip
 
 
@@ -200,11 +202,13 @@ def _text(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def put_flows(flows: Iterable[StoredWorkflow]) -> Insert:
+def put_workflows(workflows: Iterable[StoredWorkflow]) -> Insert:
     """Return the Insert of new workflows, with the job versions that their steps run (`pins`)."""
-    columns: Columns = (*FLOWS, ("pins", "text"))
+    columns: Columns = (*WORKFLOWS, ("pins", "text"))
     return Insert(
-        "flows", columns, [(*_fixed_values(held), *_state_values(held), _text(held.flow.pins)) for held in flows]
+        "flows",
+        columns,
+        [(*_fixed_values(held), *_state_values(held), _text(held.workflow.pins)) for held in workflows],
     )
 
 
@@ -214,9 +218,9 @@ def pins_of(place: "Place") -> Script[dict[str, Pin]]:
     return _read_pins(rows[0][0])
 
 
-def set_flows(flows: Iterable[StoredWorkflow]) -> ForEach:
+def set_workflows(workflows: Iterable[StoredWorkflow]) -> ForEach:
     """Return the statement that writes the state of workflows to their rows."""
-    return ForEach(SET_FLOWS, (*ITEM, *STATE_COLUMNS), [(*held.place, *_state_values(held)) for held in flows])
+    return ForEach(SET_WORKFLOWS, (*ITEM, *STATE_COLUMNS), [(*held.place, *_state_values(held)) for held in workflows])
 
 
 def _step_values(row: StepRow) -> tuple[Any, ...]:
@@ -256,13 +260,13 @@ def set_steps(steps: Iterable[tuple[Place, StepRow, bool]]) -> ForEach:
     )
 
 
-def flows_of(executions: Collection[UUID]) -> Script[dict[UUID, StoredWorkflow]]:
+def workflows_of(executions: Collection[UUID]) -> Script[dict[UUID, StoredWorkflow]]:
     """Read workflows by their executions."""
     rows = yield ForEach(
-        OF_FLOWS, ITEM, sorted((parcel_of(execution), index_of(execution)) for execution in executions)
+        OF_WORKFLOWS, ITEM, sorted((parcel_of(execution), index_of(execution)) for execution in executions)
     )
-    found = map(read_flow, rows)
-    return {held.flow.execution: held for held in found}
+    found = map(read_workflow, rows)
+    return {held.workflow.execution: held for held in found}
 
 
 def steps_of(

@@ -22,7 +22,7 @@ from horae.model.executions.slice import QueuedSlice, Slice, WaitingSlice
 from horae.model.executions.submission import NewExecution
 from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, refuse_over_budget, shared_budget
 from horae.model.fleet.protocol import Failure
-from horae.model.workflows.decisions.flow import Pin, Start, StepEnd
+from horae.model.workflows.decisions.workflow import Pin, Start, StepEnd
 from horae.store.admission.share_lanes import assign_share_lanes
 from horae.store.base import shelves
 from horae.store.base.deferred import Change
@@ -74,7 +74,7 @@ def begin_steps(runs: Collection[WorkflowRun], terms: StepTerms, new_id: NewId, 
         else:
             single.append((run, start, executions[0]))
     yield from _create_single_children(single, new_id, now, begun)
-    begun.paused = {run.flow.execution for run, _ in wanted if run.flow.paused}
+    begun.paused = {run.workflow.execution for run, _ in wanted if run.workflow.paused}
     for run in runs:
         run.starts.clear()
     return begun
@@ -124,9 +124,9 @@ def changes_of(begun: NewChildren, now: Instant, consequences: Consequences) -> 
     ]
 
 
-def gate_of(flow: UUID) -> str:
+def gate_of(workflow: UUID) -> str:
     """Return the name of the gate at which the steps of a paused workflow wait."""
-    return f"flow:{flow}"
+    return f"flow:{workflow}"
 
 
 def _move_to_gate(
@@ -228,14 +228,16 @@ def _envelope(run: WorkflowRun, start: Start, one: NewExecution) -> Envelope:
     envelope = one.envelope
     keys = structs.replace(keys_of(envelope.keys), child=True)
     if start.ordered and keys.sequence is None:
-        keys = structs.replace(keys, sequence=sequence_name(run.flow.execution, start.step))
+        keys = structs.replace(keys, sequence=sequence_name(run.workflow.execution, start.step))
     elif start.ordered:
-        fan = fan_key(run.flow.execution, start.step, 1)
+        fan = fan_key(run.workflow.execution, start.step, 1)
         keys = structs.replace(keys, limits=tuple(sorted((*keys.limits, fan))))
     elif start.concurrency is not None and start.concurrency < len(start.items):
-        fan = fan_key(run.flow.execution, start.step, start.concurrency)
+        fan = fan_key(run.workflow.execution, start.step, start.concurrency)
         keys = structs.replace(keys, limits=tuple(sorted((*keys.limits, fan))))
-    return structs.replace(envelope, keys=encode_keys(keys), parent=run.flow.execution, deadline=run.stored.deadline)
+    return structs.replace(
+        envelope, keys=encode_keys(keys), parent=run.workflow.execution, deadline=run.stored.deadline
+    )
 
 
 def _fan_out(

@@ -17,7 +17,7 @@ from horae.env import Instant, Micros
 from horae.model.admission.policy import PRIORITY, Policy, ShortestPolicy, decode_policy, order_within
 from horae.model.admission.rank import RankLeads
 from horae.model.definitions.job import Spec
-from horae.model.workflows.decisions.flow import Pin
+from horae.model.workflows.decisions.workflow import Pin
 from horae.store.admission.coarse import open_condition
 from horae.store.base.shelves import Columns
 from horae.store.definitions import rollouts

@@ -13,8 +13,8 @@ from uuid import UUID
 import msgspec
 
 from horae.env import Instant
-from horae.model.workflows.decisions.flow import FINAL, StepEnd, StepWait
 from horae.model.workflows.decisions.waits import KINDS, name_of, passes
+from horae.model.workflows.decisions.workflow import FINAL, StepEnd, StepWait
 from horae.model.workflows.waits import Approval, Sleep, Wait
 from horae.store.base.deferred import Change, Deferred
 from horae.store.base.shelves import ITEM, Columns
@@ -31,12 +31,12 @@ WAITS: Columns = (
 )  # fmt: skip
 NEWS: Columns = (*STEP, ("event", "uuid"), ("told", "bytea"), ("at", "bigint"))
 DROP = Statement(
-    "drop_flow_waits",
+    "drop_workflow_waits",
     "DELETE FROM flow_waits USING given WHERE flow_waits.parcel = given.parcel AND flow_waits.item = given.item"
     " AND flow_waits.step = given.step",
 )
 DROP_NEWS = Statement(
-    "drop_flow_news",
+    "drop_workflow_news",
     "DELETE FROM flow_news USING given WHERE flow_news.parcel = given.parcel AND flow_news.item = given.item"
     " AND flow_news.step = given.step",
 )
@@ -45,16 +45,16 @@ LISTENING = Statement(
     "SELECT w.parcel, w.item, w.step, given.name FROM given JOIN flow_waits w ON w.namespace = given.namespace"
     " AND w.name = given.name AND w.kind = 'event'",
 )
-OF_FLOW = Statement(
-    "waits_of_flow",
+OF_WORKFLOW = Statement(
+    "waits_of_workflow",
     "SELECT w.step, w.kind, w.name, w.wait FROM flow_waits w WHERE w.parcel = $1 AND w.item = $2 ORDER BY w.at, w.step",
 )
-FLOWS_WITH_NEWS = Statement(
-    "flows_with_news",
+WORKFLOWS_WITH_NEWS = Statement(
+    "workflows_with_news",
     "SELECT DISTINCT f.execution FROM flow_news n JOIN flows f ON f.parcel = n.parcel AND f.item = n.item LIMIT $1",
 )
 NEWS_OF = Statement(
-    "news_of_flow",
+    "news_of_workflow",
     "SELECT n.at, n.event, n.step, n.told FROM flow_news n WHERE n.parcel = $1 AND n.item = $2",
 )
 REMIND = Statement(
@@ -111,7 +111,7 @@ def _leaves_a_row(run: WorkflowRun, step: str) -> bool:
 
 def waits_of(place: tuple[UUID, int]) -> Script[list[tuple[str, str, str, Wait]]]:
     """Return the waits of a workflow's steps, oldest first: step, kind, name and wait."""
-    rows = yield Fetch(OF_FLOW, place)
+    rows = yield Fetch(OF_WORKFLOW, place)
     return [(step, kind, name, _read_wait(wait)) for step, kind, name, wait in rows]
 
 
@@ -136,7 +136,7 @@ def record_events(
 
 def workflows_with_events(limit: int) -> Script[list[UUID]]:
     """Return up to `limit` workflows that have stored events which have not been checked yet."""
-    return [row[0] for row in (yield Fetch(FLOWS_WITH_NEWS, (limit,)))]
+    return [row[0] for row in (yield Fetch(WORKFLOWS_WITH_NEWS, (limit,)))]
 
 
 def ended_by_events(run: WorkflowRun, deferred: Deferred) -> Script[list[StepEnd]]:

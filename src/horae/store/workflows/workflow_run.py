@@ -16,28 +16,28 @@ from horae.env import Instant
 from horae.model.definitions.job import Spec
 from horae.model.fleet.protocol import Failure
 from horae.model.workflows.decisions import decide
-from horae.model.workflows.decisions.flow import (
+from horae.model.workflows.decisions.plan import Plan, plan_of
+from horae.model.workflows.decisions.values import Workflow
+from horae.model.workflows.decisions.workflow import (
     GIVEN_UP,
     Deciding,
     Decisions,
-    Flow,
-    FlowEnd,
     Pin,
     RowRequest,
     Start,
     StepEnd,
     StepRow,
     StepWait,
+    WorkflowExecution,
+    WorkflowResult,
 )
-from horae.model.workflows.decisions.flow import Rows as Answer
-from horae.model.workflows.decisions.plan import Plan, plan_of
-from horae.model.workflows.decisions.values import Workflow
+from horae.model.workflows.decisions.workflow import Rows as Answer
 from horae.store.base.deferred import Change, Deferred
 from horae.store.base.shelves import Columns
 from horae.store.definitions.jobs import definitions
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
-from horae.store.workflows import results as flow_results
-from horae.store.workflows import rows as flow_rows
+from horae.store.workflows import results as workflow_results
+from horae.store.workflows import rows as workflow_rows
 from horae.store.workflows.rows import ALL, ENDED, OPENING, StoredWorkflow
 
 T = TypeVar("T")
@@ -112,14 +112,14 @@ class WorkflowRun:
     def __init__(self, held: StoredWorkflow, plan: Plan, *, is_new: bool = False) -> None:
         self.stored, self.plan = held, plan
         self.place = held.place  # never changes
-        self.flow: Flow = held.flow
+        self.workflow: WorkflowExecution = held.workflow
         self.rows: dict[str, StepRow] = {}
         self.pins: dict[str, Pin | None] = {}
         self.stops: set[str] = set(held.stops)
         self.starts: list[Start] = []
         self.awaits: list[StepWait] = []
         self.new_states: dict[str, str] = {}  # step -> its new state, if the state changed; the changes become events
-        self.end: FlowEnd | None = None
+        self.end: WorkflowResult | None = None
         self.is_over = held.state == ENDED
         self.is_opening = held.state == OPENING  # it has left the queue, but has no steps yet
         self._is_new = is_new
@@ -142,7 +142,7 @@ class WorkflowRun:
         lacking |= {name for name in ask.results if name not in self._known}
         if lacking and not self._is_new:
             given = [(*self.place, name, name in ask.results) for name in sorted(lacking)]
-            for (_, name), (row, pin) in (yield from flow_rows.steps_of(given)).items():
+            for (_, name), (row, pin) in (yield from workflow_rows.steps_of(given)).items():
                 if name in self.rows:
                     row = structs.replace(self.rows[name], result=row.result)
                 self.rows[name], self.pins[name] = row, pin
@@ -150,14 +150,14 @@ class WorkflowRun:
                     self._known.add(name)
         rows = {name: self.rows[name] for name in ask.rows | ask.results if name in self.rows}
         asked = [row for name, row in rows.items() if name in ask.results]
-        apart = [row for row in asked if flow_results.is_stored_apart(row, self.plan)]
+        apart = [row for row in asked if workflow_results.is_stored_apart(row, self.plan)]
         if apart:
             yield from moves.make()
-            rows |= yield from flow_results.read(self.place, apart, self.plan)
+            rows |= yield from workflow_results.read(self.place, apart, self.plan)
         for name in sorted(ask.items):
             yield from moves.make()
             row = rows.get(name, self.rows[name])
-            rows[name] = structs.replace(row, done=(yield from flow_results.succeeded(self.place, row)))
+            rows[name] = structs.replace(row, done=(yield from workflow_results.succeeded(self.place, row)))
         return rows
 
     def decide(
@@ -192,23 +192,23 @@ class WorkflowRun:
         """Fail the workflow and record the ended steps; if that raises an error, too, end it at once."""
         about = self.stored.about
         try:
-            failing = yield from self.ask(decide.fail(self.plan, self.flow, about, failure, "fault", now), moves)
+            failing = yield from self.ask(decide.fail(self.plan, self.workflow, about, failure, "fault", now), moves)
             yield from self._apply(failing, moves, now)
             if ended_steps and not self.is_over:
-                heard = yield from self.ask(decide.after(self.plan, self.flow, about, ended_steps, now), moves)
+                heard = yield from self.ask(decide.after(self.plan, self.workflow, about, ended_steps, now), moves)
                 yield from self._apply(heard, moves, now)
         except _Fault:
-            end = FlowEnd(state="failed", error=failure, reason="fault")
-            yield from self._apply(Decisions(flow=self.flow, end=end), moves, now)
+            end = WorkflowResult(state="failed", error=failure, reason="fault")
+            yield from self._apply(Decisions(workflow=self.workflow, end=end), moves, now)
 
     def _apply(self, decisions: Decisions, moves: Deferred, now: Instant) -> Script[None]:
-        if decisions.flow.phase != self.flow.phase:
+        if decisions.workflow.phase != self.workflow.phase:
             self.stops.discard(ALL)  # a phase changes only when all its steps have ended: none is left to stop
         if decisions.unstarted_become is not None:
             yield from self._end_unstarted(decisions, moves, now)
-        self.flow = decisions.flow
+        self.workflow = decisions.workflow
         if decisions.fresh and not self._pinned:
-            self.pins |= yield from flow_rows.pins_of(self.place)
+            self.pins |= yield from workflow_rows.pins_of(self.place)
             self._pinned = True
         for name, row in decisions.rows.items():
             self._put(name, row, fresh=name in decisions.fresh)
@@ -224,7 +224,9 @@ class WorkflowRun:
         rest = decisions.unstarted_become
         assert rest is not None
         yield from moves.make(*self.changes())
-        yield ForEach(flow_rows.END_OTHER_STEPS, flow_rows.END_OTHER_COLUMNS, [(*self.place, rest, GIVEN_UP, now)])
+        yield ForEach(
+            workflow_rows.END_OTHER_STEPS, workflow_rows.END_OTHER_COLUMNS, [(*self.place, rest, GIVEN_UP, now)]
+        )
         for name, row in self.rows.items():
             if row.state in ("pending", "held"):
                 self.rows[name] = structs.replace(row, state=rest, reason=GIVEN_UP, ended_at=now)
@@ -239,7 +241,7 @@ class WorkflowRun:
         if known is None or row.state != known.state:
             self.new_states[name] = row.state
         self.rows[name] = row
-        self.pins.setdefault(name, self.flow.pins.get(name))
+        self.pins.setdefault(name, self.workflow.pins.get(name))
         self._changed.add(name)
         if fresh:
             self._fresh.add(name)
@@ -255,12 +257,12 @@ class WorkflowRun:
 
     def present_row(self, now: Instant) -> StoredWorkflow:
         """Return the workflow's row with all changes, as it is to be written."""
-        in_time = self.flow.phase == "main" and self.flow.verdict == "success"
+        in_time = self.workflow.phase == "main" and self.workflow.verdict == "success"
         wake_at = now if self.stops or self.is_opening else self.stored.until if in_time else None
         return structs.replace(
             self.stored,
-            flow=self.flow,
-            state=ENDED if self.is_over else OPENING if self.is_opening else self.flow.state,
+            workflow=self.workflow,
+            state=ENDED if self.is_over else OPENING if self.is_opening else self.workflow.state,
             stops=frozenset(self.stops),
             wake_at=None if self.is_over and not self.stops else wake_at,
         )
@@ -275,14 +277,14 @@ class WorkflowRun:
         changed = [(self.place, self.rows[name], name in self._known) for name in known]
         self._changed.clear()
         self._fresh.clear()
-        changes: list[Change] = [flow_rows.put_steps(fresh)] if fresh else []
+        changes: list[Change] = [workflow_rows.put_steps(fresh)] if fresh else []
         if changed:
-            changes.append(flow_rows.set_steps(changed))
+            changes.append(workflow_rows.set_steps(changed))
         if now and self._is_new:
             self._is_new = False
-            changes.append(flow_rows.put_flows([self.present_row(now)]))
+            changes.append(workflow_rows.put_workflows([self.present_row(now)]))
         elif now and (present := self.present_row(now)) != self.stored:
-            changes.append(flow_rows.set_flows([present]))
+            changes.append(workflow_rows.set_workflows([present]))
         return changes
 
 

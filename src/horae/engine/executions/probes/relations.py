@@ -8,13 +8,13 @@ from horae.model.base.view import shown_time
 from horae.model.executions.execution_view import shown_interval
 from horae.model.executions.gates import Blocker, closed
 from horae.model.triggers.dependency import in_words, missing
-from horae.model.workflows.decisions.flow import OPEN
 from horae.model.workflows.decisions.graph import describe_wait
+from horae.model.workflows.decisions.workflow import OPEN
 from horae.model.workflows.waits import Approval
 from horae.store.executions.reads import explain_reads
 from horae.store.triggers.dependencies import dependency_reads
-from horae.store.workflows import reads as flow_reads
-from horae.store.workflows import rows as flow_rows
+from horae.store.workflows import reads as workflow_reads
+from horae.store.workflows import rows as workflow_rows
 
 MOST_NAMED = 10  # steps that a blocker names
 
@@ -89,7 +89,7 @@ def _state(state: str) -> str:
 
 async def children(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     """Return the steps of a workflow that have begun or are held."""
-    found = await sources.store.read(lambda: flow_reads.read_workflow(case.execution.id))
+    found = await sources.store.read(lambda: workflow_reads.read_workflow(case.execution.id))
     if found is None:
         message = "It waits for the executions that it started; it has begun, and occupies no worker meanwhile."
         return [closed("sleep", message, kind="children")]
@@ -98,7 +98,7 @@ async def children(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     held = [row.step for row, _ in found.steps if row.state == "held"]
     waits = {row.step: describe_wait(found.waits.get(row.step), row.wake_at) for row in begun if row.state == "waiting"}
     named = ", ".join(f"{step} ({waits[step]})" if waits.get(step) else step for step in [*active, *held][:MOST_NAMED])
-    paused = found.held.flow.paused
+    paused = found.held.workflow.paused
     message = f"It waits for its steps: {named or 'they begin in a moment'}" + ("; it is paused." if paused else ".")
     approvals = [step for step, wait in found.waits.items() if isinstance(wait, Approval)]
     remedy = None
@@ -114,8 +114,8 @@ async def workflow_paused(sources: Sources, case: ExecutionCase) -> list[Blocker
     parent: UUID | None = case.execution.parent
     if case.execution.reason != "paused" or parent is None:
         return []
-    found = (await sources.store.read(lambda: flow_rows.flows_of([parent]))).get(parent)
-    if found is None or not found.flow.paused:
+    found = (await sources.store.read(lambda: workflow_rows.workflows_of([parent]))).get(parent)
+    if found is None or not found.workflow.paused:
         return []
     remedy = f"Resume it with `horae executions resume {parent}`."
     return [closed("workflow-paused", f"Its workflow {parent} is paused.", remedy, execution=str(parent))]

@@ -20,14 +20,14 @@ from horae.model.base.view import Page, shown_time
 from horae.model.executions.execution import FAILED, Execution
 from horae.model.executions.execution_view import ExecutionView
 from horae.model.executions.show_execution import show_error
-from horae.model.workflows.decisions.flow import StepRow
+from horae.model.workflows.decisions.workflow import StepRow
 from horae.store.contract import Store
 from horae.store.executions.leaving import dead_letters as moves
 from horae.store.executions.reads import execution_lists as lists
 from horae.store.executions.reads import execution_reads as reads
 from horae.store.executions.reads.execution_lists import DeadLetterMark, Place
-from horae.store.workflows import reads as flow_reads
-from horae.store.workflows import rows as flow_rows
+from horae.store.workflows import reads as workflow_reads
+from horae.store.workflows import rows as workflow_rows
 
 MOST_AT_ONCE = 10_000  # the highest limit of one bulk action
 MOST_STEPS = 20  # the most failed steps that are shown with a dead letter
@@ -166,11 +166,11 @@ class DeadLetters:
     async def _root(self, step: Execution) -> UUID:
         """Return the execution of the outermost workflow that contains a step."""
         parent = step.parent or step.id
-        known = await self._store.read(lambda: flow_rows.flows_of([parent]))
-        return known[parent].flow.root if parent in known else parent
+        known = await self._store.read(lambda: workflow_rows.workflows_of([parent]))
+        return known[parent].workflow.root if parent in known else parent
 
     async def _failed_steps(self, ids: Sequence[UUID]) -> "dict[UUID, list_of[StepRow]]":
-        return await self._store.read(lambda: flow_reads.failed_steps(ids))
+        return await self._store.read(lambda: workflow_reads.failed_steps(ids))
 
     async def _shown(self, namespace: int, found: reads.FoundExecution) -> DeadLetterView:
         (view,) = await self._executions.views(namespace, [found], brief=False)

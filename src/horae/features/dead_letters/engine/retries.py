@@ -15,7 +15,7 @@ from horae.model.workflows.decisions.rerun import FAILED
 from horae.store.contract import Store
 from horae.store.executions.leaving import dead_letters as moves
 from horae.store.executions.reads import execution_reads as reads
-from horae.store.workflows import rows as flow_rows
+from horae.store.workflows import rows as workflow_rows
 
 Params = dict[str, Any] | None  # a merge patch of a dead letter's params
 KEEP_KEY = 400 * DAY  # how long another retry of a dead letter returns the execution of the first retry
@@ -48,8 +48,8 @@ class Retries:
 
         `params` is a patch of their params. A workflow continues from its failed steps, with its current definition.
         """
-        flows = await self._store.read(lambda: flow_rows.flows_of([letter.id for letter in letters]))
-        extras = {letter.id: _retry_extra(letter, is_flow=letter.id in flows) for letter in letters}
+        workflows = await self._store.read(lambda: workflow_rows.workflows_of([letter.id for letter in letters]))
+        extras = {letter.id: _retry_extra(letter, is_workflow=letter.id in workflows) for letter in letters}
         made: dict[UUID, UUID] = {}
         left = [(letter, f"{RETRY_KEY}{letter.id}") for letter in letters]
         while left:
@@ -107,7 +107,7 @@ def _by_job(letters: Iterable[Execution]) -> Iterable[list[Execution]]:
     return groups.values()
 
 
-def _retry_extra(letter: Execution, *, is_flow: bool) -> Extra:
+def _retry_extra(letter: Execution, *, is_workflow: bool) -> Extra:
     """Return the extra properties of a retry.
 
     It has the data interval and the upstream of the dead letter, so that dependent jobs can start when it succeeds.
@@ -115,7 +115,7 @@ def _retry_extra(letter: Execution, *, is_flow: bool) -> Extra:
     extra = letter.extra
     return Extra(
         retry_of=letter.id,
-        rerun=Rerun(of=letter.id, since=FAILED, latest=True) if is_flow else None,
+        rerun=Rerun(of=letter.id, since=FAILED, latest=True) if is_workflow else None,
         tags=extra.tags,
         interval=extra.interval,
         upstream=extra.upstream,

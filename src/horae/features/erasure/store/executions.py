@@ -39,9 +39,11 @@ NO_STEPS = Statement("erase_steps", "DELETE FROM steps WHERE parcel = $1 AND ite
 NO_SIGNALS = Statement("erase_signals", "DELETE FROM signals WHERE parcel = $1 AND item = $2")
 NO_BLOBS = Statement("erase_blobs", "DELETE FROM blobs WHERE parcel = $1 AND item = $2")
 BESIDE = (NO_LOGS, NO_PROGRESS, NO_STEPS, NO_SIGNALS, NO_BLOBS)
-FLOW = Statement("erase_flow", "UPDATE flows SET params = $3, extra = $4, error = NULL WHERE parcel = $1 AND item = $2")
-FLOW_STEPS = Statement(
-    "erase_flow_steps", "UPDATE flow_steps SET result = NULL, error = NULL WHERE parcel = $1 AND item = $2"
+WORKFLOW = Statement(
+    "erase_workflow", "UPDATE flows SET params = $3, extra = $4, error = NULL WHERE parcel = $1 AND item = $2"
+)
+WORKFLOW_STEPS = Statement(
+    "erase_workflow_steps", "UPDATE flow_steps SET result = NULL, error = NULL WHERE parcel = $1 AND item = $2"
 )
 FILES = Statement("files_to_erase", "SELECT location FROM artifacts WHERE parcel = $1 AND item = $2")
 NO_FILES = Statement("erase_files", "DELETE FROM artifacts WHERE parcel = $1 AND item = $2")
@@ -61,8 +63,8 @@ def erase(parcel: UUID, item: int) -> Script[bool]:
         yield Fetch(KEEP_TRY, (parcel, attempt, lo, _without(error)))
     for statement in BESIDE:
         yield Fetch(statement, (parcel, item))
-    yield Fetch(FLOW, (parcel, item, ERASED, b"{}"))
-    yield Fetch(FLOW_STEPS, (parcel, item))
+    yield Fetch(WORKFLOW, (parcel, item, ERASED, b"{}"))
+    yield Fetch(WORKFLOW_STEPS, (parcel, item))
     files = [(row[0], 0) for row in (yield Fetch(FILES, (parcel, item)))]
     if files:
         # The instant 0 makes this the oldest litter, so that the next sweep deletes the files.

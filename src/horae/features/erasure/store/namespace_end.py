@@ -24,7 +24,7 @@ PENDING = {
     ),
     "queued": Statement("namespace_queued", f"SELECT {shelves.names(shelves.QUEUED)} FROM queued {_BATCH} {_ORDER}"),
 }
-FLOWS = Statement(
+WORKFLOWS = Statement(
     "namespace_workflows",
     "SELECT parcel, lo FROM waiting WHERE namespace = $1 AND parcel < $2 AND reason = 'children' ORDER BY parcel, lo"
     " LIMIT $3",
@@ -71,7 +71,7 @@ def cancel_pending(
 
 def workflows(namespace: int, before: UUID, limit: int) -> Script[list[UUID]]:
     """Return up to `limit` executions that run workflows and wait for their steps."""
-    return [execution_id(parcel, item) for parcel, item in (yield Fetch(FLOWS, (namespace, before, limit)))]
+    return [execution_id(parcel, item) for parcel, item in (yield Fetch(WORKFLOWS, (namespace, before, limit)))]
 
 
 def sessions(namespace: int, before: UUID) -> Script[list[UUID]]:

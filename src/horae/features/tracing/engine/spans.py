@@ -130,20 +130,22 @@ class Tracing:
             structs.replace(own, span_id=span_of("attempt", execution, attempt)).header if own.sampled else own.header
         )
 
-    def workflow_ended(self, context: TraceContext, execution: UUID, job: str, outcome: str, flow: WorkflowEnd) -> None:
+    def workflow_ended(
+        self, context: TraceContext, execution: UUID, job: str, outcome: str, workflow: WorkflowEnd
+    ) -> None:
         """Record the span of a workflow that ended."""
         if not context.sampled:
             return
         attributes: dict[str, str | int] = {
-            "horae.job": job, "horae.execution_id": str(execution), "horae.attempt": flow.attempt,
+            "horae.job": job, "horae.execution_id": str(execution), "horae.attempt": workflow.attempt,
             "horae.outcome": outcome,
         }  # fmt: skip
         self.sink.record(
             TraceSpan(
                 name=f"run {job}", kind="internal",
-                context=structs.replace(context, span_id=span_of("attempt", execution, flow.attempt)),
-                parent=context.span_id, start=flow.began_at, end=max(flow.began_at, flow.ended_at),
-                attributes=attributes, error=flow.error,
+                context=structs.replace(context, span_id=span_of("attempt", execution, workflow.attempt)),
+                parent=context.span_id, start=workflow.began_at, end=max(workflow.began_at, workflow.ended_at),
+                attributes=attributes, error=workflow.error,
             )
         )  # fmt: skip
 
@@ -164,9 +166,9 @@ class WorkflowSpans:
 
     def add(self, ended: Iterable[FinishedItems]) -> None:
         """Add those of the ended executions that are workflows."""
-        flows = [one for one in ended if one.flow is not None]
-        if flows:
-            self._ended.extend(flows)
+        workflows = [one for one in ended if one.workflow is not None]
+        if workflows:
+            self._ended.extend(workflows)
             self.alarm.ring()
 
     async def step(self) -> Wait:
@@ -190,10 +192,10 @@ class WorkflowSpans:
                 self._record(one, parcels.get(one.parcel), names)
 
     def _record(self, ended: FinishedItems, parcel: Parcel | None, names: dict[tuple[UUID, int], str]) -> None:
-        if parcel is None or ended.flow is None:
+        if parcel is None or ended.workflow is None:
             return
         job = names.get((parcel.envelope.job, parcel.envelope.version), "")
         due_and_created = parcel.envelope.due_at, parcel.submitted_at
         execution = execution_id(ended.parcel, ended.lo)
         context = self._tracing.context(extra_of(parcel.extras, ended.lo), execution, job, due_and_created, first=False)
-        self._tracing.workflow_ended(context, execution, job, ended.state, ended.flow)
+        self._tracing.workflow_ended(context, execution, job, ended.state, ended.workflow)

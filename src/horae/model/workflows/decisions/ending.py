@@ -6,10 +6,10 @@ import msgspec
 
 from horae.model.expressions.template import TemplateError
 from horae.model.fleet.protocol import MAX_RESULT, Failure
-from horae.model.workflows.decisions.flow import FAULT, FlowEnd, StepRow, Verdict
 from horae.model.workflows.decisions.plan import Plan
 from horae.model.workflows.decisions.starting import Starter, fault
 from horae.model.workflows.decisions.values import Phase, Workflow
+from horae.model.workflows.decisions.workflow import FAULT, StepRow, Verdict, WorkflowResult
 
 # The phases for each verdict, in order; phases without steps are skipped.
 _ORDER: Mapping[Verdict, tuple[Phase, ...]] = {
@@ -36,20 +36,20 @@ def undo_order(rows: Iterable[StepRow]) -> tuple[str, ...]:
     return tuple(row.step for row in sorted(done, key=lambda row: row.ended_seq or 0, reverse=True))
 
 
-def output_of(plan: Plan, starter: Starter, rows: Mapping[str, StepRow]) -> FlowEnd:
+def output_of(plan: Plan, starter: Starter, rows: Mapping[str, StepRow]) -> WorkflowResult:
     """Return the end of a successful workflow, with its result."""
     if plan.workflow.output is None:
-        return FlowEnd(state="success", result=_last_results(plan, rows))
+        return WorkflowResult(state="success", result=_last_results(plan, rows))
     try:
         result = msgspec.json.encode(starter.rendered(plan.output, plan.output_steps, rows))
     except TemplateError as error:
-        return FlowEnd(state="failed", error=fault(TemplateError(f"output: {error}")), reason=FAULT)
+        return WorkflowResult(state="failed", error=fault(TemplateError(f"output: {error}")), reason=FAULT)
     except (TypeError, ValueError) as error:
-        return FlowEnd(state="failed", error=fault(TemplateError(f"output: not JSON: {error}")), reason=FAULT)
+        return WorkflowResult(state="failed", error=fault(TemplateError(f"output: not JSON: {error}")), reason=FAULT)
     if len(result) > MAX_RESULT:
         message = f"The output has {len(result)} bytes; at most {MAX_RESULT} are allowed. Give a reference instead."
-        return FlowEnd(state="failed", error=Failure(type="ResultTooLarge", message=message), reason="output")
-    return FlowEnd(state="success", result=None if result == b"null" else result)
+        return WorkflowResult(state="failed", error=Failure(type="ResultTooLarge", message=message), reason="output")
+    return WorkflowResult(state="success", result=None if result == b"null" else result)
 
 
 def _last_results(plan: Plan, rows: Mapping[str, StepRow]) -> bytes | None:

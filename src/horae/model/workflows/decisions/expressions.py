@@ -13,7 +13,7 @@ from horae.model.executions.output.artifact import size_of_reference
 from horae.model.expressions.meter import MOST_STEPS, limited_budget
 from horae.model.expressions.template import Expression, Names, TemplateError, as_text, parts_of
 from horae.model.fleet.protocol import MAX_RESULT, Failure
-from horae.model.workflows.decisions.flow import FlowContext, StepRow
+from horae.model.workflows.decisions.workflow import StepRow, WorkflowContext
 
 KNOWN: Names = frozenset({"params", "steps", "execution", "callbacks"})
 IN_FOREACH = KNOWN | {"item", "index"}
@@ -130,7 +130,7 @@ def error_value(failure: Failure | None, step: str) -> dict[str, Any] | None:
     return {**value, "step": step} if step else value
 
 
-def scope_of(context: FlowContext, steps: Mapping[str, StepRow | None]) -> dict[str, Any]:
+def scope_of(context: WorkflowContext, steps: Mapping[str, StepRow | None]) -> dict[str, Any]:
     """Return the variables that expressions of a workflow can use."""
     start, end = context.interval or (None, None)
     interval = None if start is None or end is None else {"start": format_instant(start), "end": format_instant(end)}

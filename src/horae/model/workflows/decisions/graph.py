@@ -10,9 +10,9 @@ from horae.env import Instant
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View, shown_time
 from horae.model.fleet.protocol import Failure
-from horae.model.workflows.decisions.flow import Flow, Pin, StepRow, StepState
 from horae.model.workflows.decisions.plan import Plan
 from horae.model.workflows.decisions.values import UNDO, WorkflowStep
+from horae.model.workflows.decisions.workflow import Pin, StepRow, StepState, WorkflowExecution
 from horae.model.workflows.waits import Approval, Callback, EventWait, SignalWait, Sleep, Wait
 
 Kind = Literal["job", "foreach", "loop", "switch", "sleep", "event", "signal", "approval", "callback"]
@@ -124,7 +124,7 @@ def kind_of(step: WorkflowStep | None) -> Kind:
 
 def show_graph(
     plan: Plan,
-    flow: Flow,
+    workflow: WorkflowExecution,
     rows: Iterable[tuple[StepRow, Pin | None]],
     names: Mapping[UUID, str],
     began_at: Instant,
@@ -152,16 +152,16 @@ def show_graph(
         for row, pin in steps.values()
     ]
     return GraphView(
-        execution_id=flow.execution,
-        job=names.get(flow.job, ""),
-        version=flow.version,
+        execution_id=workflow.execution,
+        job=names.get(workflow.job, ""),
+        version=workflow.version,
         status=status,
-        phase=flow.phase,
-        paused=flow.paused,
+        phase=workflow.phase,
+        paused=workflow.paused,
         started_at=shown_time(began_at) or "",
         ended_at=shown_time(ended_at),
-        cause=flow.cause or None,
-        error=flow.error,
+        cause=workflow.cause or None,
+        error=workflow.error,
         nodes=nodes,
         edges=_edges(plan, order),
         critical_path=path,

@@ -8,7 +8,10 @@ from horae.env import Instant
 from horae.model.expressions.template import TemplateError
 from horae.model.fleet.protocol import Failure
 from horae.model.workflows.decisions import starting
-from horae.model.workflows.decisions.flow import (
+from horae.model.workflows.decisions.plan import Plan
+from horae.model.workflows.decisions.starting import Launch, Starter
+from horae.model.workflows.decisions.values import UNDO
+from horae.model.workflows.decisions.workflow import (
     BREAKPOINT,
     FAULT,
     GIVEN_UP,
@@ -17,26 +20,23 @@ from horae.model.workflows.decisions.flow import (
     Deciding,
     Decisions,
     Final,
-    Flow,
-    FlowContext,
     RowRequest,
     StepEnd,
     StepRow,
     StepWait,
+    WorkflowContext,
+    WorkflowExecution,
 )
-from horae.model.workflows.decisions.plan import Plan
-from horae.model.workflows.decisions.starting import Launch, Starter
-from horae.model.workflows.decisions.values import UNDO
 
 
 class Launching:
     """The part of a round that holds its state and starts steps.
 
-    `flow` and the rows include all changes that the round has decided so far.
+    `workflow` and the rows include all changes that the round has decided so far.
     """
 
-    def __init__(self, plan: Plan, flow: Flow, context: FlowContext, now: Instant) -> None:
-        self.plan, self.flow, self.now = plan, flow, now
+    def __init__(self, plan: Plan, workflow: WorkflowExecution, context: WorkflowContext, now: Instant) -> None:
+        self.plan, self.workflow, self.now = plan, workflow, now
         self._starter = Starter(plan, context, now)
         self._rows: dict[str, StepRow] = {}
         self._with_result: set[str] = set()  # the steps in `_rows` whose results are loaded too
@@ -44,7 +44,7 @@ class Launching:
         self._fresh: set[str] = set()  # steps whose rows are new
         self._just_ended: list[str] = []  # steps that have ended; their followers are not updated yet
         self._ready: list[str] = []  # steps that may start
-        self._decisions = Decisions(flow=flow)
+        self._decisions = Decisions(workflow=workflow)
 
     def _load(self, rows: Iterable[str] = (), results: Iterable[str] = ()) -> Deciding[None]:
         wanted = frozenset(name for name in results if name not in self._with_result)
@@ -65,18 +65,20 @@ class Launching:
     @property
     def _is_active(self) -> bool:
         """True while steps of the current phase may still begin."""
-        return not self.flow.stopped
+        return not self.workflow.stopped
 
     def _end(self, row: StepRow, state: Final, result: bytes | None, error: Failure | None, reason: str) -> None:
-        flow = self.flow
+        workflow = self.workflow
         began = row.state in OPEN
         self._put(
             structs.replace(
-                row, state=state, result=result, error=error, reason=reason, ended_at=self.now, ended_seq=flow.ended,
-                wake_at=None,
+                row, state=state, result=result, error=error, reason=reason, ended_at=self.now,
+                ended_seq=workflow.ended, wake_at=None,
             )
         )  # fmt: skip
-        self.flow = structs.replace(flow, left=flow.left - 1, open=flow.open - began, ended=flow.ended + 1)
+        self.workflow = structs.replace(
+            workflow, left=workflow.left - 1, open=workflow.open - began, ended=workflow.ended + 1
+        )
         self._just_ended.append(row.step)
 
     def _put(self, row: StepRow, *, fresh: bool = False) -> None:
@@ -116,7 +118,7 @@ class Launching:
 
     def _hold(self, name: str) -> bool:
         """Hold a step if the workflow is paused or the step has a breakpoint; return whether it is held."""
-        reason = PAUSED if self.flow.paused else BREAKPOINT if name in self.flow.breakpoints else ""
+        reason = PAUSED if self.workflow.paused else BREAKPOINT if name in self.workflow.breakpoints else ""
         if reason:
             self._put(structs.replace(self._rows[name], state="held", reason=reason))
         return bool(reason)
@@ -124,7 +126,7 @@ class Launching:
     def _launch(self, name: str) -> None:
         row = self._rows[name]
         try:
-            launch = self._starter.launch(name, row, self._rows, self.flow)
+            launch = self._starter.launch(name, row, self._rows, self.workflow)
         except TemplateError as error:
             launch = StepEnd(step=name, state="failed", reason=FAULT, error=starting.fault(error))
         self._apply(structs.replace(row, reason="", began_at=self.now), launch)
@@ -135,7 +137,7 @@ class Launching:
             self._with_result.add(row.step)
             self._end(idle, launch.state, launch.result, launch.error, launch.reason)
             return
-        self.flow = structs.replace(self.flow, open=self.flow.open + 1)
+        self.workflow = structs.replace(self.workflow, open=self.workflow.open + 1)
         if isinstance(launch, StepWait):
             self._put(structs.replace(row, state="waiting", wake_at=launch.wake_at))
             self._decisions.awaits.append(launch)

@@ -18,8 +18,8 @@ from horae.model.workflows.decisions.expressions import (
     expressions_in,
     steps_of,
 )
-from horae.model.workflows.decisions.flow import StepRow
 from horae.model.workflows.decisions.values import PHASES, UNDO, Call, JoinRule, Phase, Workflow, WorkflowStep
+from horae.model.workflows.decisions.workflow import StepRow
 from horae.model.workflows.waits import Approval, Callback, EventWait, SignalWait, Sleep
 
 Verdict = Literal["start", "skip", "wait"]

@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 
 from horae.model.executions.execution import Rerun
-from horae.model.workflows.decisions.flow import StepEnd, StepRow
 from horae.model.workflows.decisions.plan import Plan
 from horae.model.workflows.decisions.values import undo_name
+from horae.model.workflows.decisions.workflow import StepEnd, StepRow
 
 FAILED = "failed"  # rerun from all steps that did not succeed
 _AS_IT_WAS = frozenset({"pending", "held", "skipped", "cancelled"})  # an undo step in one of these states had no effect

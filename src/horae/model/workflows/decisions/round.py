@@ -7,7 +7,10 @@ from msgspec import structs
 from horae.model.fleet.protocol import Failure
 from horae.model.workflows.decisions import starting
 from horae.model.workflows.decisions.ending import next_phase, output_of, undo_order
-from horae.model.workflows.decisions.flow import (
+from horae.model.workflows.decisions.launching import Launching
+from horae.model.workflows.decisions.plan import CATCHING, join
+from horae.model.workflows.decisions.values import Phase, undo_name
+from horae.model.workflows.decisions.workflow import (
     BREAKPOINT,
     GIVEN_UP,
     NOT_CHOSEN,
@@ -16,15 +19,12 @@ from horae.model.workflows.decisions.flow import (
     TOLERANCE,
     Deciding,
     Decisions,
-    FlowEnd,
     Start,
     StepEnd,
     StepRow,
     Verdict,
+    WorkflowResult,
 )
-from horae.model.workflows.decisions.launching import Launching
-from horae.model.workflows.decisions.plan import CATCHING, join
-from horae.model.workflows.decisions.values import Phase, undo_name
 
 
 class Round(Launching):
@@ -38,7 +38,7 @@ class Round(Launching):
         `copied` has rows of ended steps that a rerun reuses; these steps do not run.
         """
         names = self.plan.order[phase]
-        self.flow = structs.replace(self.flow, phase=phase, left=len(names), open=0, stopped=False)
+        self.workflow = structs.replace(self.workflow, phase=phase, left=len(names), open=0, stopped=False)
         for name in names:
             node = self.plan.nodes[name]
             self._put(StepRow(step=name, phase=phase, missing=len(node.upstreams)), fresh=True)
@@ -47,11 +47,13 @@ class Round(Launching):
         for name in names:
             if copied and name in copied:
                 row = copied[name]
-                reused = structs.replace(row, missing=0, ended_seq=self.flow.ended, wake_at=None)
+                reused = structs.replace(row, missing=0, ended_seq=self.workflow.ended, wake_at=None)
                 self._put(reused)
                 if row.total:
                     self._with_result.discard(name)
-                self.flow = structs.replace(self.flow, left=self.flow.left - 1, ended=self.flow.ended + 1)
+                self.workflow = structs.replace(
+                    self.workflow, left=self.workflow.left - 1, ended=self.workflow.ended + 1
+                )
                 self._just_ended.append(name)
         yield from ()
 
@@ -76,7 +78,7 @@ class Round(Launching):
     def resume(self, held: Sequence[StepRow]) -> Deciding[None]:
         """Make held steps ready again."""
         passed = {row.step for row in held if row.reason == BREAKPOINT}
-        self.flow = structs.replace(self.flow, paused=False, breakpoints=self.flow.breakpoints - passed)
+        self.workflow = structs.replace(self.workflow, paused=False, breakpoints=self.workflow.breakpoints - passed)
         for row in held:
             self._rows[row.step] = row
             self._ready.append(row.step)
@@ -84,7 +86,7 @@ class Round(Launching):
 
     def resume_undoing(self) -> None:
         """If the workflow is undoing its steps, make the next step to undo ready, which a pause may have held."""
-        if self.flow.phase == "undo":
+        if self.workflow.phase == "undo":
             self._undo_next()
 
     def give_up(self, verdict: Verdict, failure: Failure | None, reason: str, *, stop: bool, cause: str = "") -> None:
@@ -92,13 +94,13 @@ class Round(Launching):
 
         In the undo phase this has no effect: that phase always runs to its end.
         """
-        if self.flow.phase == "undo":
+        if self.workflow.phase == "undo":
             return
-        if self.flow.verdict == "success" or (verdict == "cancelled" and self.flow.phase == "main"):
-            self.flow = structs.replace(self.flow, verdict=verdict, error=failure, reason=reason, cause=cause)
-        self.flow = structs.replace(self.flow, left=self.flow.open, stopped=True)
+        if self.workflow.verdict == "success" or (verdict == "cancelled" and self.workflow.phase == "main"):
+            self.workflow = structs.replace(self.workflow, verdict=verdict, error=failure, reason=reason, cause=cause)
+        self.workflow = structs.replace(self.workflow, left=self.workflow.open, stopped=True)
         self._decisions.unstarted_become = "cancelled" if verdict == "cancelled" else "skipped"
-        self._decisions.stop |= stop and self.flow.open > 0
+        self._decisions.stop |= stop and self.workflow.open > 0
         self._just_ended.clear()
         self._ready.clear()
         self._drop_pending(self._decisions.unstarted_become)
@@ -110,14 +112,14 @@ class Round(Launching):
                 yield from self._update_followers()
             elif self._ready:
                 yield from self._launch_ready()
-            elif self.flow.left == 0:
+            elif self.workflow.left == 0:
                 yield from self._go_to_next_phase()
             else:
                 return
 
     def decisions(self) -> Decisions:
         """Return everything that was decided."""
-        self._decisions.flow = self.flow
+        self._decisions.workflow = self.workflow
         self._decisions.rows = {name: self._rows[name] for name in self._changed}
         self._decisions.fresh = self._fresh
         return self._decisions
@@ -133,7 +135,7 @@ class Round(Launching):
         again = None
         if node is not None and node.condition is not None and ended.state == "success":
             yield from self._load(results=node.needed_steps)
-            again = self._starter.again(node, updated, self._rows, self.flow)
+            again = self._starter.again(node, updated, self._rows, self.workflow)
         if isinstance(again, Start) and self._is_active:
             self._put(structs.replace(updated, iteration=again.iteration))
             self._decisions.starts.append(again)
@@ -177,9 +179,9 @@ class Round(Launching):
         """End a step as a user, or a rerun, decided, in whichever state it is."""
         if row.state in OPEN:
             self._decisions.cancel.append(row.step)
-        elif self.flow.phase == "undo" and row.state == "pending":  # the other undo steps keep their order
-            rest = tuple(name for name in self.flow.undo if undo_name(name) != row.step)
-            self.flow = structs.replace(self.flow, undo=rest)
+        elif self.workflow.phase == "undo" and row.state == "pending":  # the other undo steps keep their order
+            rest = tuple(name for name in self.workflow.undo if undo_name(name) != row.step)
+            self.workflow = structs.replace(self.workflow, undo=rest)
         self._with_result.add(row.step)
         self._end(row, ended.state, ended.result, ended.error, ended.reason)
 
@@ -188,7 +190,7 @@ class Round(Launching):
     def _update_followers(self) -> Deciding[None]:
         """Update the followers of all ended steps, and collect those that may start."""
         ended, self._just_ended = self._just_ended, []
-        if self.flow.phase == "undo":
+        if self.workflow.phase == "undo":
             self._undo_next()
             return
         for name in ended:
@@ -252,11 +254,11 @@ class Round(Launching):
         if self.plan.nodes[name].step.ignore_failure or not self._is_active:
             return
         failure = starting.why_failed(row)
-        if self.flow.phase == "main":
+        if self.workflow.phase == "main":
             if mode != "ignore":
                 self.give_up("failed", failure, "step", stop=mode == "fail", cause=name)
-        elif self.flow.verdict == "success":
-            self.flow = structs.replace(self.flow, verdict="failed", error=failure, reason="step", cause=name)
+        elif self.workflow.verdict == "success":
+            self.workflow = structs.replace(self.workflow, verdict="failed", error=failure, reason="step", cause=name)
 
     def _followers(self, name: str) -> Sequence[str]:
         node = self.plan.nodes.get(name)
@@ -265,33 +267,35 @@ class Round(Launching):
     # Phases
 
     def _go_to_next_phase(self) -> Deciding[None]:
-        flow = self.flow
-        if flow.phase != "main" or flow.verdict == "success":
-            yield from self._enter_after(flow.phase)
+        workflow = self.workflow
+        if workflow.phase != "main" or workflow.verdict == "success":
+            yield from self._enter_after(workflow.phase)
             return
         yield from self._load(self.plan.undoings)
         order = undo_order(self._rows[name] for name in self.plan.undoings)
         if not order:
             yield from self._enter_after("undo")
             return
-        self.flow = structs.replace(flow, phase="undo", undo=order, left=len(order), open=0, stopped=False)
+        self.workflow = structs.replace(workflow, phase="undo", undo=order, left=len(order), open=0, stopped=False)
         for name in order:
             self._put(StepRow(step=undo_name(name), phase="undo"), fresh=True)
         self._undo_next()
 
     def _undo_next(self) -> None:
         """Make the next undo step ready unless one is open. They run one by one, whatever their results."""
-        order = self.flow.undo
-        if self.flow.left and not self.flow.open:
-            self._ready.append(undo_name(order[len(order) - self.flow.left]))
+        order = self.workflow.undo
+        if self.workflow.left and not self.workflow.open:
+            self._ready.append(undo_name(order[len(order) - self.workflow.left]))
 
     def _enter_after(self, phase: Phase) -> Deciding[None]:
-        following = next_phase(self.plan.workflow, phase, self.flow.verdict)
+        following = next_phase(self.plan.workflow, phase, self.workflow.verdict)
         if following is not None:
             yield from self.enter(following)
             return
-        if self.flow.verdict != "success":
-            self._decisions.end = FlowEnd(state=self.flow.verdict, error=self.flow.error, reason=self.flow.reason)
+        if self.workflow.verdict != "success":
+            self._decisions.end = WorkflowResult(
+                state=self.workflow.verdict, error=self.workflow.error, reason=self.workflow.reason
+            )
             return
         yield from self._load(results=self.plan.output_steps or self.plan.leaves)
         self._decisions.end = output_of(self.plan, self._starter, self._rows)

@@ -14,20 +14,20 @@ from horae.model.expressions.meter import ITEM_STEPS, Meter, shared_budget
 from horae.model.expressions.template import TemplateError, as_text, render_tree, rendered_item
 from horae.model.fleet.protocol import Failure
 from horae.model.workflows.decisions.expressions import error_value, holds, scope_of, step_value
-from horae.model.workflows.decisions.flow import (
+from horae.model.workflows.decisions.plan import NOTHING, CompiledParams, Plan, PlanNode
+from horae.model.workflows.decisions.values import UNDO, Call, WorkflowStep
+from horae.model.workflows.decisions.waits import token_of
+from horae.model.workflows.decisions.workflow import (
     BOUND,
     FAULT,
     NOT_WANTED,
-    Flow,
-    FlowContext,
     Start,
     StepEnd,
     StepRow,
     StepWait,
+    WorkflowContext,
+    WorkflowExecution,
 )
-from horae.model.workflows.decisions.plan import NOTHING, CompiledParams, Plan, PlanNode
-from horae.model.workflows.decisions.values import UNDO, Call, WorkflowStep
-from horae.model.workflows.decisions.waits import token_of
 from horae.model.workflows.waits import Approval, EventWait, SignalWait, Sleep
 
 Rows = Mapping[str, StepRow]
@@ -38,22 +38,22 @@ Scope = dict[str, Any]
 class Starter:
     """Computes the params and waits of starting steps from the workflow's execution and the known rows."""
 
-    def __init__(self, plan: Plan, context: FlowContext, now: Instant) -> None:
+    def __init__(self, plan: Plan, context: WorkflowContext, now: Instant) -> None:
         self._plan, self._context, self._now = plan, context, now
         self._base: Scope | None = None
         self._meter = Meter()  # shared by all evaluations of one decision
 
-    def launch(self, name: str, row: StepRow, rows: Rows, flow: Flow) -> Launch:
+    def launch(self, name: str, row: StepRow, rows: Rows, workflow: WorkflowExecution) -> Launch:
         """Begin a step. Raises TemplateError if an expression cannot be computed."""
         with shared_budget(self._meter):
-            return self._begin(name, row, rows, flow)
+            return self._begin(name, row, rows, workflow)
 
-    def _begin(self, name: str, row: StepRow, rows: Rows, flow: Flow) -> Launch:
+    def _begin(self, name: str, row: StepRow, rows: Rows, workflow: WorkflowExecution) -> Launch:
         self._meter.grant(ITEM_STEPS)
         if name.endswith(UNDO):
-            return self._undo(name, name.removesuffix(UNDO), rows, flow)
+            return self._undo(name, name.removesuffix(UNDO), rows, workflow)
         node = self._plan.nodes[name]
-        scope = self._scope(node.needed_steps, rows, flow)
+        scope = self._scope(node.needed_steps, rows, workflow)
         if node.when is not None and not holds(node.when, scope):
             return StepEnd(step=name, state="skipped", reason=NOT_WANTED)
         if node.branches:
@@ -64,10 +64,10 @@ class Starter:
             return self._each(node, scope)
         return self._loop(node, row, scope) if node.step.loop is not None else self._run(node, scope)
 
-    def _undo(self, name: str, undone: str, rows: Rows, flow: Flow) -> Launch:
+    def _undo(self, name: str, undone: str, rows: Rows, workflow: WorkflowExecution) -> Launch:
         """Start an undo step; for a foreach, undo each successful item, from the last to the first."""
         undoing, node = self._plan.undoings[undone], self._plan.nodes[undone]
-        scope = self._scope(undoing.needed_steps, rows, flow)
+        scope = self._scope(undoing.needed_steps, rows, workflow)
         if node.step.foreach is None:
             return Start(step=name, items=[self._params(undoing.params, undoing.call, scope)])
         items = self._items(node, scope)
@@ -78,7 +78,7 @@ class Starter:
         params = [self._item(undoing.params, scope, items[index], index) for index in sorted(which, reverse=True)]
         return Start(step=name, items=params, foreach=True, ordered=True)
 
-    def again(self, node: PlanNode, row: StepRow, rows: Rows, flow: Flow) -> Start | StepEnd | None:
+    def again(self, node: PlanNode, row: StepRow, rows: Rows, workflow: WorkflowExecution) -> Start | StepEnd | None:
         """Decide the next step after a successful run of a loop.
 
         Return the start of another run, an end of the step as failed, or None to end the step with the run's result.
@@ -86,7 +86,7 @@ class Starter:
         loop, runs = node.step.loop, row.iteration + 1
         assert loop is not None
         assert node.condition is not None
-        scope = self._scope(node.needed_steps, rows, flow)
+        scope = self._scope(node.needed_steps, rows, workflow)
         scope = {**scope, "index": runs, "steps": {**scope["steps"], row.step: {**step_value(row), "state": "success"}}}
         try:
             with shared_budget(self._meter):
@@ -104,10 +104,10 @@ class Starter:
         with shared_budget(self._meter):
             return render_tree(tree, self._scope(needed_steps, rows, None))
 
-    def _scope(self, needed_steps: frozenset[str], rows: Rows, flow: Flow | None) -> Scope:
+    def _scope(self, needed_steps: frozenset[str], rows: Rows, workflow: WorkflowExecution | None) -> Scope:
         if self._base is None:
             self._base = {**scope_of(self._context, {}), "callbacks": self._callbacks()}
-        error = None if flow is None else error_value(flow.error, flow.cause)
+        error = None if workflow is None else error_value(workflow.error, workflow.cause)
         return {**self._base, "steps": {name: step_value(rows.get(name)) for name in needed_steps}, "error": error}
 
     def _callbacks(self) -> dict[str, str]:

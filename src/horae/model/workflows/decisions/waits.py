@@ -11,8 +11,8 @@ from horae.model.expressions.meter import SMALL_STEPS, limited_budget
 from horae.model.fleet.protocol import Failure
 from horae.model.tenancy.principal import includes
 from horae.model.workflows.decisions.expressions import OF_EVENT, condition_of, scope_of, step_value
-from horae.model.workflows.decisions.flow import Deciding, FlowContext, RowRequest, StepEnd
 from horae.model.workflows.decisions.plan import Plan, PlanNode
+from horae.model.workflows.decisions.workflow import Deciding, RowRequest, StepEnd, WorkflowContext
 from horae.model.workflows.waits import Approval, Callback, EventWait, SignalWait, Wait
 
 KINDS: dict[type, str] = {EventWait: "event", SignalWait: "signal", Approval: "approval", Callback: "callback"}
@@ -100,7 +100,7 @@ def _answer(agreed: bool, by: str, comment: str) -> bytes:
     return msgspec.json.encode({"approved": agreed, "by": by, "comment": comment})
 
 
-def passes(node: PlanNode, context: FlowContext, event: dict[str, Any]) -> Deciding[bool]:
+def passes(node: PlanNode, context: WorkflowContext, event: dict[str, Any]) -> Deciding[bool]:
     """Return whether an event satisfies the wait of a step. If the filter raises an error, it does not."""
     wait = node.step.wait
     if not isinstance(wait, EventWait):

@@ -15,7 +15,7 @@ from horae.store.executions.leaving.leave import as_cancelled, leave
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, Insert, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences, NewId
-from horae.store.workflows import cancel as flow_cancel
+from horae.store.workflows import cancel as workflow_cancel
 
 ON_WAITING = Statement(
     "item_waiting",
@@ -59,7 +59,7 @@ def cancel(
     if rows:
         return (yield from _ask(parcel, item, rows[0][0], reason, now))
     if (yield Fetch(WITH_CHILDREN, (parcel, item))):
-        return (yield from flow_cancel.cancel(execution_id(parcel, item), reason, new_id, now, consequences)), None
+        return (yield from workflow_cancel.cancel(execution_id(parcel, item), reason, new_id, now, consequences)), None
     rows = yield Fetch(ON_HISTORY, (parcel, item))
     if rows:
         return "final", None

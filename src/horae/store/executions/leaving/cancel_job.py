@@ -39,7 +39,7 @@ ASLEEP = Statement(
     f"SELECT {shelves.names(shelves.WAITING)} FROM waiting {_BATCH} AND reason IN ({_BEGUN})"
     f" AND reason <> 'children' {_ORDER}",
 )
-FLOWS = Statement(
+WORKFLOWS = Statement(
     "job_workflows", "SELECT parcel, lo FROM waiting WHERE job = $1 AND reason = 'children' ORDER BY parcel, lo"
 )
 SESSIONS = Statement("sessions_of_job", "SELECT DISTINCT session FROM running WHERE job = $1 ORDER BY session")
@@ -186,7 +186,7 @@ def settle_deletion(job: UUID, ended: Ending) -> Script[None]:
 
 def workflows_of(job: UUID) -> Script[list[UUID]]:
     """Return the workflows of a job that wait for their steps."""
-    return [execution_id(parcel, item) for parcel, item in (yield Fetch(FLOWS, (job,)))]
+    return [execution_id(parcel, item) for parcel, item in (yield Fetch(WORKFLOWS, (job,)))]
 
 
 def sessions_of(job: UUID) -> Script[list[UUID]]:

@@ -141,9 +141,9 @@ def as_ended(finished: FinishedSlice) -> FinishedItems:
     """Return an ended workflow for events and statistics; its busy time is 0, because no worker executed it."""
     s, began_at, ended_at = finished.slice, finished.started_at, finished.completed_at
     _, spans = time_worked(began_at, ended_at, None)
-    flow = None if began_at is None else WorkflowEnd(s.attempt, began_at, ended_at, finished.error)
+    workflow = None if began_at is None else WorkflowEnd(s.attempt, began_at, ended_at, finished.error)
     return FinishedItems(
-        s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, 0, spans=spans, flow=flow, attempt=s.attempt,
+        s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, 0, spans=spans, workflow=workflow, attempt=s.attempt,
         step=is_step(s.flags),
         at=ended_at,
     )  # fmt: skip

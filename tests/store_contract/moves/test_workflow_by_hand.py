@@ -7,22 +7,22 @@ import pytest
 
 from horae.env import SECOND
 from horae.model.base.ids import index_of, parcel_of
-from horae.model.workflows.decisions.flow import StepEnd
 from horae.model.workflows.decisions.starting import Starter
 from horae.model.workflows.decisions.values import Call
+from horae.model.workflows.decisions.workflow import StepEnd
 from horae.model.workflows.repeats import Foreach, Loop
 from horae.model.workflows.waits import EventWait
 from horae.store.triggers.dependencies.starts import Consequences
-from horae.store.workflows import by_hand as flow_by_hand
-from horae.store.workflows import due as flow_due
+from horae.store.workflows import by_hand as workflow_by_hand
+from horae.store.workflows import due as workflow_due
 from horae.store.workflows.pause import pause, resume
-from tests.store_contract.flow_world import begin, look, run, state, step, steps, workflow
-from tests.store_contract.moves.test_flows import promote
+from tests.store_contract.moves.test_workflows import promote
+from tests.store_contract.workflow_world import begin, look, run, state, step, steps, workflow
 from tests.store_contract.world import World, cancelled, failed, success
 
 
 async def decide(world: World, execution, ended: StepEnd) -> str:
-    move = partial(flow_by_hand.decide, execution, ended, "operator", world.env.new_id)
+    move = partial(workflow_by_hand.decide, execution, ended, "operator", world.env.new_id)
     return (await world.store.change(lambda now: move(now, Consequences()))).verdict
 
 
@@ -92,7 +92,7 @@ async def test_an_event_for_a_step_that_has_just_ended_is_deleted(world: World):
     )  # fmt: skip
 
     await look(world)
-    assert await world.store.look_up(flow_due.next_due) is None
+    assert await world.store.look_up(workflow_due.next_due) is None
 
 
 async def test_ended_steps_are_recorded_even_if_their_decision_fails(world: World, monkeypatch):

@@ -19,7 +19,7 @@ from horae.store.executions.promote import LONG_AGO
 from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows.pause import pause, resume
 from horae.store.workflows.reads import read_workflow
-from tests.store_contract.flow_world import (
+from tests.store_contract.workflow_world import (
     begin,
     child,
     look,
@@ -451,7 +451,7 @@ async def test_the_graph_shows_steps_and_their_waits(world: World):
     found = await world.store.read(lambda: read_workflow(execution))
     assert found is not None
     shown = show_graph(
-        found.plan, found.held.flow, found.steps, found.names, found.held.began_at, None, "running", world.now()
+        found.plan, found.held.workflow, found.steps, found.names, found.held.began_at, None, "running", world.now()
     )
     assert shown.critical_path == ["a", "b", "d"]
     assert {node.step: node.status for node in shown.nodes} == {
@@ -492,8 +492,8 @@ async def test_a_step_report_runs_two_more_statements_than_a_plain_one(world: Wo
     await begin(world, await workflow(world, *chain))
     (first,) = await worker.claim(1)
     hop, (second,) = await asked(first)
-    reads = {"lock_flow_of_child", "flows_with_steps"}
-    writes = {"set_flow_steps", "set_flows", "insert parcels", "insert queued"}
+    reads = {"lock_workflow_of_child", "workflows_with_steps"}
+    writes = {"set_workflow_steps", "set_workflows", "insert parcels", "insert queued"}
     assert (hop - plain).keys() - {"test"} == reads | writes
     await worker.report(success(second))
     await run(world, worker)
@@ -539,7 +539,7 @@ async def test_the_graph_of_a_wide_foreach_is_read_by_a_few_statements(world: Wo
     assert found is not None
     assert (Counter(world.driver.statements) - before).total() <= 4
     shown = show_graph(
-        found.plan, found.held.flow, found.steps, found.names, found.held.began_at, None, "running", world.now()
+        found.plan, found.held.workflow, found.steps, found.names, found.held.began_at, None, "running", world.now()
     )
     (node,) = shown.nodes
     assert (node.items.total, node.items.remaining) == (3000, 3000)

@@ -11,14 +11,14 @@ from horae.features.events.store import events
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.signal_waits import Signal
 from horae.model.triggers.events.values import NewEvent
-from horae.model.workflows.decisions.flow import StepEnd
 from horae.model.workflows.decisions.waits import approval_end
+from horae.model.workflows.decisions.workflow import StepEnd
 from horae.model.workflows.waits import Approval, EventWait, SignalWait
 from horae.store.triggers.dependencies.starts import Consequences
-from horae.store.workflows import by_hand as flow_by_hand
-from horae.store.workflows import due as flow_due
-from horae.store.workflows import waits as flow_waits
-from tests.store_contract.flow_world import begin, look, params_of, result, run, state, step, steps, workflow
+from horae.store.workflows import by_hand as workflow_by_hand
+from horae.store.workflows import due as workflow_due
+from horae.store.workflows import waits as workflow_waits
+from tests.store_contract.workflow_world import begin, look, params_of, result, run, state, step, steps, workflow
 from tests.store_contract.world import NAMESPACE, World, lead, success
 
 
@@ -27,7 +27,7 @@ def signal(world: World, name: str, payload: object = None) -> Signal:
 
 
 async def send(world: World, execution: UUID, told: Signal) -> str | None:
-    move = partial(flow_by_hand.send, execution, told, world.env.new_id)
+    move = partial(workflow_by_hand.send, execution, told, world.env.new_id)
     sent = await world.store.change(lambda now: move(now, Consequences()))
     return None if sent is None else sent.verdict
 
@@ -40,7 +40,7 @@ async def tell(world: World, *given: NewEvent) -> events.IntakeResult:
 
 async def answer(world: World, execution: UUID, name: str | None, role: str = "operator", *, agreed: bool = True):
     make = partial(approval_end, agreed=agreed, by="ada", comment="well")
-    move = partial(flow_by_hand.answer, execution, name, role, make, world.env.new_id)
+    move = partial(workflow_by_hand.answer, execution, name, role, make, world.env.new_id)
     return await world.store.change(lambda now: move(now, Consequences()))
 
 
@@ -173,7 +173,7 @@ async def test_a_step_can_be_marked_done_or_skipped(world: World):
     (a,) = await worker.claim(1)
 
     async def decide(ended: StepEnd) -> str:
-        move = partial(flow_by_hand.decide, execution, ended, "operator", world.env.new_id)
+        move = partial(workflow_by_hand.decide, execution, ended, "operator", world.env.new_id)
         return (await world.store.change(lambda now: move(now, Consequences()))).verdict
 
     assert await decide(StepEnd(step="x", forced=True)) == "nothing"
@@ -194,11 +194,11 @@ async def test_open_approvals_are_reminded_repeatedly(world: World):
 
     async def reminded() -> list[str]:
         done = Consequences()
-        await world.store.change(lambda now: flow_waits.remind(10, now, done))
+        await world.store.change(lambda now: workflow_waits.remind(10, now, done))
         return [f"{one.step} {one.state}" for one in done.stepped if one.execution == execution]
 
     assert await reminded() == []
-    assert await world.store.read(flow_due.next_due) == world.now() + 60 * SECOND
+    assert await world.store.read(workflow_due.next_due) == world.now() + 60 * SECOND
     for _ in range(2):
         world.clock.advance(60 * SECOND)
         assert await reminded() == ["ok waiting"]
@@ -211,8 +211,8 @@ async def test_approvals_of_all_workflows_are_listed_oldest_first(world: World):
     world.clock.advance(SECOND)
     second = await begin(world, asks)
 
-    async def asked(after: flow_by_hand.Place, limit: int) -> list[flow_by_hand.PendingApproval]:
-        return await world.store.read(lambda: flow_by_hand.pending_approvals(NAMESPACE, after, limit))
+    async def asked(after: workflow_by_hand.Place, limit: int) -> list[workflow_by_hand.PendingApproval]:
+        return await world.store.read(lambda: workflow_by_hand.pending_approvals(NAMESPACE, after, limit))
 
     some = await asked((-1, UUID(int=0), 0, ""), 3)
     rest = await asked(some[-1].place, 3)

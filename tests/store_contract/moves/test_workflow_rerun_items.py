@@ -11,8 +11,8 @@ from horae.model.workflows.repeats import Foreach
 from horae.store.executions.promote import LONG_AGO
 from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows.pause import resume
-from tests.store_contract.flow_world import begin, look, params_of, result, run, state, step, steps, workflow
-from tests.store_contract.moves.test_flow_rerun import rerun
+from tests.store_contract.moves.test_workflow_rerun import rerun
+from tests.store_contract.workflow_world import begin, look, params_of, result, run, state, step, steps, workflow
 from tests.store_contract.world import World, failed, rank, success
 
 

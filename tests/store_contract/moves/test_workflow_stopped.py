@@ -15,11 +15,11 @@ from horae.model.workflows.repeats import Foreach, Loop
 from horae.model.workflows.waits import SignalWait
 from horae.store.executions.promote import LONG_AGO
 from horae.store.triggers.dependencies.starts import Consequences
-from horae.store.workflows import cancel as flow_cancel
-from tests.store_contract.flow_world import begin, look, open_all, run, state, step, step_of, steps, workflow
-from tests.store_contract.moves.test_flow_rerun import giving, rerun
-from tests.store_contract.moves.test_flow_waits import send
-from tests.store_contract.moves.test_flow_waits import signal as go
+from horae.store.workflows import cancel as workflow_cancel
+from tests.store_contract.moves.test_workflow_rerun import giving, rerun
+from tests.store_contract.moves.test_workflow_waits import send
+from tests.store_contract.moves.test_workflow_waits import signal as go
+from tests.store_contract.workflow_world import begin, look, open_all, run, state, step, step_of, steps, workflow
 from tests.store_contract.world import World, cancelled, failed, rank
 
 KINDS = ("plain", "until", "while", "foreach", "nested", "signal", "switch")
@@ -68,7 +68,7 @@ async def happens(world: World, execution: UUID, what: str, worker, bad) -> None
         await worker.report(failed(bad))
     if what in ("cancel", "both"):
         await world.store.change(
-            lambda now: flow_cancel.cancel(execution, "cancelled", world.env.new_id, now, Consequences())
+            lambda now: workflow_cancel.cancel(execution, "cancelled", world.env.new_id, now, Consequences())
         )
     await settle(world)
 

@@ -11,7 +11,7 @@ from horae.model.workflows.repeats import Foreach
 from horae.store.admission import coarse
 from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows.pause import pause, resume
-from tests.store_contract.flow_world import (
+from tests.store_contract.workflow_world import (
     begin,
     look,
     open_all,

@@ -6,24 +6,24 @@ import pytest
 from horae.env import SECOND
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.definitions.timeouts import Timeouts
-from horae.model.workflows.decisions.flow import StepEnd
 from horae.model.workflows.decisions.graph import GraphView, show_graph
+from horae.model.workflows.decisions.workflow import StepEnd
 from horae.model.workflows.repeats import Foreach, Loop
 from horae.model.workflows.waits import SignalWait
 from horae.store.executions.leaving import timeouts
 from horae.store.executions.promote import LONG_AGO
 from horae.store.triggers.dependencies.starts import Consequences
-from horae.store.workflows import by_hand as flow_by_hand
-from horae.store.workflows import cancel as flow_cancel
-from horae.store.workflows import reads as flow_reads
-from tests.store_contract.flow_world import begin, look, open_all, step, workflow
+from horae.store.workflows import by_hand as workflow_by_hand
+from horae.store.workflows import cancel as workflow_cancel
+from horae.store.workflows import reads as workflow_reads
+from tests.store_contract.workflow_world import begin, look, open_all, step, workflow
 from tests.store_contract.world import World, failed, rank, success
 
 
 async def graph(world: World, execution) -> GraphView:
-    found = await world.store.read(lambda: flow_reads.read_workflow(execution))
+    found = await world.store.read(lambda: workflow_reads.read_workflow(execution))
     return show_graph(
-        found.plan, found.held.flow, found.steps, found.names, found.held.began_at, None, "running", world.now(),
+        found.plan, found.held.workflow, found.steps, found.names, found.held.began_at, None, "running", world.now(),
         found.waits, found.starts,
     )  # fmt: skip
 
@@ -118,13 +118,15 @@ async def test_a_step_that_ends_before_its_claim_has_waited_and_not_run(world: W
     if end == "deadline":
         await world.store.change(lambda now: timeouts.end_overdue(100, world.env.new_id, now))
     elif end == "cancelled":
-        await world.store.change(lambda now: flow_cancel.cancel(execution, "no", world.env.new_id, now, Consequences()))
+        await world.store.change(
+            lambda now: workflow_cancel.cancel(execution, "no", world.env.new_id, now, Consequences())
+        )
         await look(world)
     else:
         state = "success" if end == "complete" else "skipped"
         ended = StepEnd(step="x", state=state, forced=True)
         await world.store.change(
-            lambda now: flow_by_hand.decide(execution, ended, "admin", world.env.new_id, now, Consequences())
+            lambda now: workflow_by_hand.decide(execution, ended, "admin", world.env.new_id, now, Consequences())
         )
         await look(world)
     assert await times(world, execution) == {"x": (12, None)}

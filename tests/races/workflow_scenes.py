@@ -11,14 +11,14 @@ from horae.model.workflows.waits import Sleep
 from horae.store.fleet import exchange
 from horae.store.script import Fetch, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences
-from horae.store.workflows import begin as flow_begin
-from horae.store.workflows import cancel as flow_cancel
-from horae.store.workflows import due as flow_due
-from horae.store.workflows import pause as flow_pause
+from horae.store.workflows import begin as workflow_begin
+from horae.store.workflows import cancel as workflow_cancel
+from horae.store.workflows import due as workflow_due
+from horae.store.workflows import pause as workflow_pause
 from tests.races.hold_scenes import held as put_on_hold
 from tests.races.scenes import Cast, scene
 from tests.races.stage import Move, Scene
-from tests.store_contract.flow_world import begin, look, open_all, run, state, step, step_of, steps, workflow
+from tests.store_contract.workflow_world import begin, look, open_all, run, state, step, step_of, steps, workflow
 from tests.store_contract.world import TestJob, Worker, World, failed, success
 
 
@@ -148,7 +148,7 @@ async def _(world: World) -> Scene:
     w = await world.worker()
     (slice,) = await w.claim(1)
     c = Cast(world, job)
-    cancel = Move("cancel", lambda: flow_cancel.cancel(execution, "no", c.new_id, c.now, Consequences()))
+    cancel = Move("cancel", lambda: workflow_cancel.cancel(execution, "no", c.new_id, c.now, Consequences()))
 
     async def check(world: World, *_: Any) -> None:
         assert await finish(world) == [], "a step of a cancelled workflow ran"
@@ -164,7 +164,7 @@ async def _(world: World) -> Scene:
     w = await world.worker()
     (slice,) = await w.claim(1)
     c = Cast(world, job)
-    cancel = Move("cancel", lambda: flow_cancel.cancel(execution, "no", c.new_id, c.now, Consequences()))
+    cancel = Move("cancel", lambda: workflow_cancel.cancel(execution, "no", c.new_id, c.now, Consequences()))
 
     async def check(world: World, _: list[Any], right: list[Any]) -> None:
         expected = "success" if right == ["moving"] else "cancelled"
@@ -180,12 +180,12 @@ async def _(world: World) -> Scene:
     w = await world.worker()
     (slice,) = await w.claim(1)
     c = Cast(world, job)
-    pause = Move("pause", lambda: flow_pause.pause(execution, c.new_id, c.now, Consequences()))
+    pause = Move("pause", lambda: workflow_pause.pause(execution, c.new_id, c.now, Consequences()))
 
     async def check(world: World, *_: Any) -> None:
         assert await world.on("queued") == [], "a paused workflow has queued steps"
         now = world.now()
-        assert await world.store.write(lambda: flow_pause.resume(execution, world.env.new_id, now, Consequences()))
+        assert await world.store.write(lambda: workflow_pause.resume(execution, world.env.new_id, now, Consequences()))
         assert (
             len([slice for slice in await world.on("waiting") if slice.reason != "children"])
             + len(await world.on("queued"))
@@ -201,9 +201,9 @@ async def _(world: World) -> Scene:
     inner = await workflow(world, step("x", job), name="inner")
     execution = await begin(world, await workflow(world, step("a", inner), name="outer"))
     c = Cast(world, inner)
-    opening = Move("open", lambda: flow_begin.open_some(c.views, 9, frozenset(), c.new_id, c.now))
-    due = Move("look", lambda: flow_due.advance_due(9, c.new_id, c.now))
-    cancel = Move("cancel", lambda: flow_cancel.cancel(execution, "no", c.new_id, c.now, Consequences()))
+    opening = Move("open", lambda: workflow_begin.open_some(c.views, 9, frozenset(), c.new_id, c.now))
+    due = Move("look", lambda: workflow_due.advance_due(9, c.new_id, c.now))
+    cancel = Move("cancel", lambda: workflow_cancel.cancel(execution, "no", c.new_id, c.now, Consequences()))
 
     async def check(world: World, *_: Any) -> None:
         assert await finish(world) == [], "a step of a cancelled workflow's child ran"
@@ -239,7 +239,7 @@ async def _(world: World) -> Scene:
     w = await world.worker()
     (slice,) = await w.claim(1)
     c = Cast(world, job)
-    due = Move("look", lambda: flow_due.advance_due(9, c.new_id, c.now))
+    due = Move("look", lambda: workflow_due.advance_due(9, c.new_id, c.now))
 
     async def check(world: World, *_: Any) -> None:
         assert await finish(world) == [], "a step of a workflow that is over its time ran"
@@ -254,7 +254,7 @@ async def _(world: World) -> Scene:
     flow = await workflow(world, step("nap", wait=Sleep(span=1)), step("b", job, after=("nap",)))
     execution = await begin(world, flow)
     c = Cast(world, job)
-    due = Move("look", lambda: flow_due.advance_due(9, c.new_id, c.now))
+    due = Move("look", lambda: workflow_due.advance_due(9, c.new_id, c.now))
 
     async def check(world: World, *_: Any) -> None:
         assert await finish(world) == ["b"], "a sleep did not end once"

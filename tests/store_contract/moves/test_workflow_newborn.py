@@ -9,7 +9,7 @@ from horae.model.admission.claim_plan import LaneState, QueuePreferences
 from horae.model.admission.hold import Hold
 from horae.model.admission.limits import Limit
 from horae.store.admission import coarse, holds
-from tests.store_contract.flow_world import begin, run, state, step, step_of, steps, workflow
+from tests.store_contract.workflow_world import begin, run, state, step, step_of, steps, workflow
 from tests.store_contract.world import NAMESPACE, TestJob, Worker, World, success
 
 
@@ -45,7 +45,7 @@ async def test_a_following_step_is_granted_without_being_queued(world: World):
     assert not any(world.driver.statements[name] - before[name] for name in ("insert queued", "pick_queued"))
     before = world.driver.statements.copy()
     (c,) = await asked(worker, b, job)
-    looked_up = ("lock_flow_of_child", "flows_of_children", "targets_of_pins", "queue_policies")
+    looked_up = ("lock_workflow_of_child", "workflows_of_children", "targets_of_pins", "queue_policies")
     assert not any(world.driver.statements[name] - before[name] for name in looked_up), "whose step it is was known"
     await asked(worker, c, job)
     assert await steps(world, execution) == {"a": "success", "b": "success", "c": "success"}

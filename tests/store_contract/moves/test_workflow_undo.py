@@ -7,7 +7,7 @@ from horae.model.definitions.retry import RetryPolicy
 from horae.model.workflows.decisions.values import Call
 from horae.model.workflows.repeats import Foreach
 from horae.store.executions.promote import LONG_AGO
-from tests.store_contract.flow_world import begin, look, open_all, params_of, state, step, step_of, steps, workflow
+from tests.store_contract.workflow_world import begin, look, open_all, params_of, state, step, step_of, steps, workflow
 from tests.store_contract.world import World, failed, rank, success
 
 

@@ -19,9 +19,9 @@ from horae.store.admission import lanes
 from horae.store.definitions import jobs
 from horae.store.script import Script
 from horae.store.triggers.dependencies.starts import Consequences
-from horae.store.workflows import begin as flow_begin
-from horae.store.workflows import cancel as flow_cancel
-from horae.store.workflows import due as flow_due
+from horae.store.workflows import begin as workflow_begin
+from horae.store.workflows import cancel as workflow_cancel
+from horae.store.workflows import due as workflow_due
 from tests.store_contract.world import NAMESPACE, TestJob, World, success
 
 Report = Callable[[RunningSlice], Outcome]
@@ -52,7 +52,9 @@ async def open_all(world: World) -> list[UUID]:
     """Begin queued workflows, as a server does; return their executions."""
     rows = await world.rows("SELECT id FROM lanes WHERE needs LIKE '%kind:workflow%'")
     views = [view for view in await world.views() if view.lane in {row[0] for row in rows}]
-    opened = await world.store.change(lambda now: flow_begin.open_some(views, 100, frozenset(), world.env.new_id, now))
+    opened = await world.store.change(
+        lambda now: workflow_begin.open_some(views, 100, frozenset(), world.env.new_id, now)
+    )
     return opened.executions
 
 
@@ -64,9 +66,9 @@ async def begin(world: World, job: TestJob, params: Mapping[str, Any] | None = N
     return execution
 
 
-async def look(world: World) -> flow_due.DueResult:
+async def look(world: World) -> workflow_due.DueResult:
     """Advance due workflows, and stop executions that are to be stopped, as a server does."""
-    looked = await world.store.change(lambda now: flow_due.advance_due(100, world.env.new_id, now))
+    looked = await world.store.change(lambda now: workflow_due.advance_due(100, world.env.new_id, now))
     for execution in looked.stops:
         await stop(world, execution)
     return looked
@@ -74,21 +76,21 @@ async def look(world: World) -> flow_due.DueResult:
 
 async def stop(world: World, execution: UUID) -> None:
     """Cancel the executions of a workflow's steps that are to be stopped."""
-    what = await world.store.read(lambda: flow_cancel.to_stop(execution))
+    what = await world.store.read(lambda: workflow_cancel.to_stop(execution))
     if what is None:
         return
     for child, _ in what.children:
         await world.store.cancel(parcel_of(child), index_of(child), what.reason)
-    for shelf in flow_cancel.PENDING:
-        move = partial(flow_cancel.cancel_pending, shelf, what.parcels, what.reason, world.env.new_id)
+    for shelf in workflow_cancel.PENDING:
+        move = partial(workflow_cancel.cancel_pending, shelf, what.parcels, what.reason, world.env.new_id)
         await world.store.change(lambda now: move(now, Consequences()))  # noqa: B023
-    for child in await world.store.read(lambda: flow_cancel.flows_in(what.parcels)):
+    for child in await world.store.read(lambda: workflow_cancel.workflows_in(what.parcels)):
         await world.store.cancel(parcel_of(child), index_of(child), what.reason)
-    for session in await world.store.read(lambda: flow_cancel.sessions_of(what.parcels)):
-        await world.store.change(lambda now: flow_cancel.ask_session(session, what.parcels, what.reason, now))  # noqa: B023
-    assert await world.store.read(lambda: flow_cancel.left_of(what.parcels)) == []
+    for session in await world.store.read(lambda: workflow_cancel.sessions_of(what.parcels)):
+        await world.store.change(lambda now: workflow_cancel.ask_session(session, what.parcels, what.reason, now))  # noqa: B023
+    assert await world.store.read(lambda: workflow_cancel.left_of(what.parcels)) == []
     await world.store.change(
-        lambda now: flow_cancel.finish_stops(execution, what.stops, world.env.new_id, now, Consequences())
+        lambda now: workflow_cancel.finish_stops(execution, what.stops, world.env.new_id, now, Consequences())
     )
 
 

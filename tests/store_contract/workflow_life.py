@@ -8,20 +8,20 @@ from horae.env import SECOND
 from horae.model.workflows.repeats import Foreach
 from horae.model.workflows.waits import Approval, EventWait, Sleep
 from horae.store.triggers.dependencies.starts import Consequences
-from horae.store.workflows import due as flow_due
-from horae.store.workflows import waits as flow_waits
-from tests.store_contract.flow_world import begin, look, open_all, run, step, workflow
+from horae.store.workflows import due as workflow_due
+from horae.store.workflows import waits as workflow_waits
+from tests.store_contract.workflow_world import begin, look, open_all, run, step, workflow
 from tests.store_contract.world import NAMESPACE, TestJob, World, failed, success
 
 # Statements of users' requests: reading, pausing, resuming, rerunning and cancelling workflows.
-RARE_FLOWS = {
-    *("flow_steps_all", "names_of_jobs", "flow_steps_failed", "reopen_letters", "items_to_take_over"),
+RARE_WORKFLOWS = {
+    *("workflow_steps_all", "names_of_jobs", "workflow_steps_failed", "reopen_letters", "items_to_take_over"),
     *("starts_of_fans", "starts_of_children", "first_children", "params_of_children", "extras_of_retries"),
-    *("flows_of_tree", "queued_steps", "waiting_steps", "paused_steps", "flow_steps_held"),
-    *("flow_steps_open", "fanned_out_to", "children_waiting", "children_queued", "children_left"),
+    *("workflows_of_tree", "queued_steps", "waiting_steps", "paused_steps", "workflow_steps_held"),
+    *("workflow_steps_open", "fanned_out_to", "children_waiting", "children_queued", "children_left"),
     *("children_with_children", "sessions_of_parcels", "children_running", "end_other_steps"),
     *("blobs_of", "first_starts", "item_with_children", "flags_of_item", "no_copy", "items_that_succeeded"),
-    *("waits_of_flow", "callback_secret"),
+    *("waits_of_workflow", "callback_secret"),
     # Statements of edits, deletions and restorations of workflows with jobs of their own
     *("change_owned_jobs", "delete_all_owned_jobs", "delete_owned_jobs", "forget_uses", "jobs_made_from", "owned_jobs"),
     *("owners_of_jobs", "restore_owned_jobs", "used_below", "versions_and_states", "workflows_that_run"),
@@ -56,8 +56,8 @@ async def flow(world: World) -> None:
     await begin(world, above)
     await run(world, worker, {"a": failed}, lanes=lanes)
     await look(world)
-    await world.store.read(flow_due.next_due)
-    await world.store.read(flow_due.is_any_under_way)
+    await world.store.read(workflow_due.next_due)
+    await world.store.read(workflow_due.is_any_under_way)
     await two_at_once(world, worker, job, lanes)
     await wait_for_others(world)
 
@@ -78,9 +78,9 @@ async def wait_for_others(world: World) -> None:
     waits = (step("paid", wait=EventWait(name="payment")), step("ok", wait=Approval(remind=SECOND, timeout=2 * SECOND)))
     await begin(world, await workflow(world, *waits, name="waits-for-others", queue="steps"))
     paid = [(world.env.new_id(), "payment", {"payload": 1})]
-    await world.store.change(lambda now: flow_waits.record_events(NAMESPACE, paid, now))
+    await world.store.change(lambda now: workflow_waits.record_events(NAMESPACE, paid, now))
     await look(world)
     for _ in range(2):
         world.clock.advance(SECOND)
-        await world.store.change(lambda now: flow_waits.remind(10, now, Consequences()))
+        await world.store.change(lambda now: workflow_waits.remind(10, now, Consequences()))
     await look(world)

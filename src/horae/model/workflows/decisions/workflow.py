@@ -1,7 +1,7 @@
 """A running workflow: the state of its execution and of its steps, and the decisions about them.
 
-The store keeps a `Flow` for each execution of a workflow and a `StepRow` for each step of the phases it has reached.
-The ends of steps reach a decision as `StepEnd`s; all consequences of the decision are in its `Decisions`.
+The store keeps a `WorkflowExecution` for each execution of a workflow, and a `StepRow` for each step of the phases it
+has reached. The ends of steps reach a decision as `StepEnd`s; its `Decisions` are all consequences of the decision.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -16,7 +16,7 @@ from horae.model.workflows.decisions.values import Phase
 from horae.model.workflows.repeats import MOST_ITEMS
 from horae.model.workflows.waits import Wait
 
-FlowState = Literal["running", "failing", "cancelling", "undoing", "ending"]
+WorkflowState = Literal["running", "failing", "cancelling", "undoing", "ending"]
 Verdict = Literal["success", "failed", "cancelled"]
 StepState = Literal["pending", "held", "waiting", "running", "success", "failed", "skipped", "cancelled"]
 Final = Literal["success", "failed", "skipped", "cancelled"]
@@ -42,7 +42,7 @@ class Pin(Struct, frozen=True, array_like=True):
     version: int
 
 
-class Flow(Struct, frozen=True, kw_only=True):
+class WorkflowExecution(Struct, frozen=True, kw_only=True):
     """An execution of a workflow. It ends when its last phase has no steps left."""
 
     execution: UUID
@@ -64,13 +64,13 @@ class Flow(Struct, frozen=True, kw_only=True):
     pins: Mapping[str, Pin] = {}  # step name, or `undo_name` -> the job version
 
     @property
-    def state(self) -> FlowState:
+    def state(self) -> WorkflowState:
         """The state in one word, for users and filters."""
         if self.phase == "undo":
             return "undoing"
         if self.phase != "main":
             return "ending"
-        words: dict[Verdict, FlowState] = {"success": "running", "failed": "failing", "cancelled": "cancelling"}
+        words: dict[Verdict, WorkflowState] = {"success": "running", "failed": "failing", "cancelled": "cancelling"}
         return words[self.verdict]
 
 
@@ -124,7 +124,7 @@ class StepEnd(Struct, frozen=True, kw_only=True):
 
 
 class Start(Struct, frozen=True, kw_only=True):
-    """Children to start: one, or one for each item of a foreach. Their job and version are in `Flow.pins[step]`.
+    """Children to start: one, or one for each item of a foreach. `WorkflowExecution.pins` has their job and version.
 
     The step's row is among the changed rows; the store fills in its `execution`. If a child cannot be started (its job
     is deleted, or its params do not fit the schema), the store passes a failed `StepEnd` to `decide.after` in the same
@@ -156,7 +156,7 @@ class StepWait(Struct, frozen=True, kw_only=True):
     remind_at: Instant | None = None
 
 
-class FlowEnd(Struct, frozen=True, kw_only=True):
+class WorkflowResult(Struct, frozen=True, kw_only=True):
     """The end of a workflow's execution."""
 
     state: Verdict
@@ -168,12 +168,12 @@ class FlowEnd(Struct, frozen=True, kw_only=True):
 class Decisions(Struct, kw_only=True):
     """The consequences of a decision. The store writes all of them in the transaction that caused the decision.
 
-    It applies them in this order: `unstarted_become` to the stored rows, then `rows` and `flow`, then `starts` and
+    It applies them in this order: `unstarted_become` to the stored rows, then `rows` and `workflow`, then `starts` and
     `awaits`, then `stop` and `cancel`. Children stopped by these two end at once or later, and the store passes each
     end to `decide.after`. `end` ends the workflow's own execution and has no other consequence.
     """
 
-    flow: Flow
+    workflow: WorkflowExecution
     rows: dict[str, StepRow] = {}  # new and changed rows
     fresh: set[str] = set()  # the names in `rows` that are new rows
     unstarted_become: Final | None = None  # the new state of all pending and held rows, with reason `GIVEN_UP`
@@ -181,7 +181,7 @@ class Decisions(Struct, kw_only=True):
     awaits: list[StepWait] = []
     cancel: list[str] = []  # steps whose children are to be cancelled
     stop: bool = False  # whether to cancel all children, and to end all waits
-    end: FlowEnd | None = None
+    end: WorkflowResult | None = None
 
 
 class RowRequest(Struct, frozen=True):
@@ -198,7 +198,7 @@ T = TypeVar("T")
 Deciding: TypeAlias = Generator[RowRequest, Rows, T]
 
 
-class FlowContext(Struct, frozen=True, kw_only=True):
+class WorkflowContext(Struct, frozen=True, kw_only=True):
     """The workflow's own execution, as an input to expressions."""
 
     id: UUID

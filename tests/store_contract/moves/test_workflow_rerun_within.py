@@ -6,9 +6,9 @@ from horae.model.workflows.decisions.values import Call
 from horae.model.workflows.repeats import Foreach, Loop
 from horae.store.executions.promote import LONG_AGO
 from horae.store.triggers.dependencies.starts import Consequences
-from horae.store.workflows import cancel as flow_cancel
-from tests.store_contract.flow_world import begin, look, open_all, result, run, state, step, steps, workflow
-from tests.store_contract.moves.test_flow_rerun import giving, rerun
+from horae.store.workflows import cancel as workflow_cancel
+from tests.store_contract.moves.test_workflow_rerun import giving, rerun
+from tests.store_contract.workflow_world import begin, look, open_all, result, run, state, step, steps, workflow
 from tests.store_contract.world import World, cancelled, failed, rank
 
 
@@ -63,7 +63,7 @@ async def test_a_cancelled_nested_workflow_goes_on(world: World):
     (a,) = await worker.claim(1)
     await worker.report(giving(1)(a))
     (b,) = await worker.claim(1)
-    await world.store.change(lambda now: flow_cancel.cancel(execution, "no", world.env.new_id, now, Consequences()))
+    await world.store.change(lambda now: workflow_cancel.cancel(execution, "no", world.env.new_id, now, Consequences()))
     for _ in range(3):
         await look(world)
     await worker.report(cancelled(b))
