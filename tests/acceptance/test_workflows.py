@@ -112,7 +112,7 @@ def looped(fleet):
     for name, loop in (("until", "${steps.poll.result == true}"), ("while", "${steps.poll.result != true}")):
         gate.unlink(missing_ok=True)
         steps = [
-            {"name": "poll", "command": ["sh", "-c", look], name: loop, "every": "1s", "most": 300},
+            {"name": "poll", "command": ["sh", "-c", look], name: loop, "every": "1s", "maxRuns": 300},
             {"name": "bad", "command": ["test", "-e", str(gate)]},
             {"name": "next", "job": "one", "after": ["poll"]},
         ]

@@ -71,9 +71,9 @@ PART = {
 def test_a_namespace_is_erased_part_by_part_after_its_name_is_confirmed():
     parts = iter(
         [
-            {**PART, "executions": 500, "live": 0, "done": False},
-            {**PART, "executions": 20, "live": 3, "done": False},
-            {**PART, "executions": 3, "live": 0, "done": True},
+            {**PART, "executions": 500, "live": 0, "complete": False},
+            {**PART, "executions": 20, "live": 3, "complete": False},
+            {**PART, "executions": 3, "live": 0, "complete": True},
         ]
     )
     api = FakeApi({"POST /namespaces/billing/erasure": lambda request: next(parts)})
@@ -86,7 +86,7 @@ def test_a_namespace_is_erased_part_by_part_after_its_name_is_confirmed():
 
 
 def test_a_timeout_while_cancelled_executions_end_is_reported():
-    left = {**PART, "executions": 0, "live": 3, "done": False}
+    left = {**PART, "executions": 0, "live": 3, "complete": False}
     api = FakeApi({"POST /namespaces/billing/erasure": left})
     asked = ("namespaces", "erase", "billing", "--cancel", "--timeout", "5s", "--confirm", "billing")
     done = run(api, *asked)

@@ -128,7 +128,7 @@ def test_waits_branches_loops_and_handlers():
 
     @app.workflow
     def order(total: int):
-        poll = transform.step(until=lambda it: it > 3, every="10s", most=5, name="poll")(1)
+        poll = transform.step(until=lambda it: it > 3, every="10s", max_runs=5, name="poll")(1)
         ask = step.approval(roles=["operator"], message=f"{total} to ship", timeout="2d", remind="4h", name="ask")
         ship = step.command(["ship", "${params.total}"], params={"total": total}, name="ship")
         step.switch((total > 1000, ask), default=[ship], after=poll, name="choose")
@@ -149,7 +149,7 @@ def test_waits_branches_loops_and_handlers():
     kinds = {one.name: type(one.wait).__name__ for one in read.steps if one.wait is not None}
     assert kinds == {"ask": "Approval", "paid": "EventWait", "signal": "SignalWait", "callback": "Callback"}
     steps = {one.name: one for one in read.steps}
-    assert (steps["poll"].loop.until, steps["poll"].loop.most) == (True, 5)
+    assert (steps["poll"].loop.until, steps["poll"].loop.max_runs) == (True, 5)
     assert [one.name for one in read.on_failure] == ["remove", "http"]
     assert [one.name for one in read.last] == ["remove_2"]
 

@@ -89,7 +89,7 @@ def careful(day: str = "2026-11-15") -> Any:
     raw = extract.step(retries=3, when="${params.day != ''}", undo=load)(day)
     step.approval(roles=["operator"], timeout="2d", on_timeout="approve", after=raw)
     step.event("paid", filter="${event.payload.ok}", timeout="1d", on_timeout="skip")
-    step.command(["ls"], params={"day": day}, until=lambda done: done["ok"], every="10s", most=9)
+    step.command(["ls"], params={"day": day}, until=lambda done: done["ok"], every="10s", max_runs=9)
     step.command(["ls"], retires=3)  # type: ignore[call-arg]
     step.command(["ls"], priority="high")  # type: ignore[arg-type]
     step.sleep("5m", retries=3)  # type: ignore[call-arg]

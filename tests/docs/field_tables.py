@@ -55,7 +55,7 @@ PAGES_OF_TRIGGERS = {
 }
 PAGES_OF_WORKFLOWS = {
     **dict.fromkeys(("onSuccess", "onFailure", "finally"), "#handlers"),
-    **dict.fromkeys(("while", "until", "every", "most"), "#loops"),
+    **dict.fromkeys(("while", "until", "every", "maxRuns"), "#loops"),
     "workflow": "#a-workflow",
     "onError": "#failures",
     "join": "#joins",

@@ -66,7 +66,7 @@ async def test_the_start_is_estimated_from_running_and_earlier_executions(stage:
 
     found = (await stage.explain(ids[-1])).estimate
     assert found is not None
-    assert (found.ahead, found.slots) == (2, 1)
+    assert (found.executions_ahead, found.slots) == (2, 1)
     assert found.starts_at == format_instant(stage.world.now() + 26 * SECOND)
 
 

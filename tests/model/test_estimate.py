@@ -22,7 +22,7 @@ def test_the_last_gate_with_a_time_decides():
 
 def test_earlier_work_is_divided_by_the_slots():
     found = estimate(NOW, [AHEAD], 10, 4, 600 * SECOND)
-    assert (found.starts_at, found.ahead, found.slots) == (NOW + 150 * SECOND, 10, 4)
+    assert (found.starts_at, found.executions_ahead, found.slots) == (NOW + 150 * SECOND, 10, 4)
 
 
 def test_a_gate_without_a_time_prevents_an_estimate():

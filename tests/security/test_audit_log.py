@@ -107,7 +107,7 @@ async def test_changes_of_an_object_are_found_by_its_name(api: Api):
     assert [row["action"] for row in found] == told
     assert {row["target"] for row in found} == {"jobs/etl", "jobs/etl/triggers/nightly"}
     assert found[3]["detail"]["path"] == f"/api/v1/jobs/{made['jobId']}/pause"
-    assert found[-1]["detail"]["made"] == made["jobId"]
+    assert found[-1]["detail"]["created"] == made["jobId"]
     assert [row["action"] for row in await rows(api, target="jobs/etl/triggers/nightly")] == told[2:5:2]
     assert len(await rows(api, target="jobs")) == 7
 

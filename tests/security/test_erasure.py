@@ -73,7 +73,7 @@ async def test_the_data_of_an_execution_is_erased_and_its_record_stays(
 
     done = await erase(api, params={"to": CANARY})
 
-    assert (done["erased"], done["live"]) == (1, [])
+    assert (done["erased"], done["notEnded"]) == (1, [])
     assert CANARY not in await held(node)
     shown = (await api.get(f"/api/v1/executions/{id}")).json()
     assert shown["status"] == ends
@@ -107,7 +107,7 @@ async def test_unfinished_executions_are_reported_and_kept(api: Api):
     assert await erase(api, params={"to": CANARY}) == {
         "examined": 1,
         "erased": 0,
-        "live": [id],
+        "notEnded": [id],
         "undecryptable": [],
         "unreadableFiles": [],
         "nextCursor": None,

@@ -70,13 +70,13 @@ async def test_erasing_a_tenant_removes_its_data_and_then_its_definitions(
     refused = await api.post(f"{API}/namespaces/bob/erasure", json={"confirm": "bob"})
     assert (refused.status_code, "backfill" in refused.json()["detail"]) == (409, True)
     first = await erase(api, "bob", cancel=True)
-    assert (first["live"] > 0, first["done"]) == (True, False)
+    assert (first["live"] > 0, first["complete"]) == (True, False)
     await stop(bob)
     await node.workflows.advancer.step()
     clock.advance(SECOND)
     second = await erase(api, "bob", cancel=True, before=first["before"])
 
-    assert (second["live"], second["done"]) == (0, True)
+    assert (second["live"], second["complete"]) == (0, True)
     assert first["executions"] + second["executions"] == 5
     assert (first["files"] + second["files"], first["events"] + second["events"]) == (1, 1)
     assert await holding(node, secret("bob")) <= DEFINED
@@ -88,14 +88,14 @@ async def test_erasing_a_tenant_removes_its_data_and_then_its_definitions(
     await ok(await bob.worker.delete(f"{API}/sessions/{bob.values['session']}"))
     third = await erase(api, "bob", definitions=True, cancel=True)
 
-    assert third["done"], third
+    assert third["complete"], third
     assert await holding(node, "bob") <= {"namespaces", "audit_log"}
     assert await holding(node, secret("bob")) <= {"audit_log"}
     assert (await bob.api.get(f"{API}/me")).status_code == 401
     assert (await api.get(f"{API}/namespaces/bob")).status_code == 404
     assert (await ann.api.get(f"{API}/executions/{hers}")).json()["status"] == "queued"
     receipts = (await api.get(f"{API}/audit/log", params={"action": "namespaces.receipt"})).json()["items"]
-    assert [row["detail"]["done"] for row in receipts] == [True, True, False]
+    assert [row["detail"]["complete"] for row in receipts] == [True, True, False]
     assert (await api.get(f"{API}/audit/log/verdict")).json()["broken"] is None
     assert (await node.work.audit.executions()).findings == []
 
@@ -129,7 +129,7 @@ async def test_an_interrupted_erasure_continues(
 
     done = await erase(api, "default")
 
-    assert (done["executions"], done["events"], done["done"]) == (3, 5, True)
+    assert (done["executions"], done["events"], done["complete"]) == (3, 5, True)
     assert (await api.get(f"{API}/executions")).json()["items"] == []
     assert (await erase(api, "default"))["executions"] == 0
 
@@ -140,7 +140,7 @@ async def test_executions_submitted_during_an_erasure_are_kept(api: Api, clock: 
     first = await erase(api, "default")
     clock.advance(SECOND)
     later = (await ok(await api.post(f"{API}/executions", json={"job": "mail"})))["executionId"]
-    assert (await erase(api, "default", before=first["before"], cancel=True))["done"]
+    assert (await erase(api, "default", before=first["before"], cancel=True))["complete"]
     assert (await api.get(f"{API}/executions/{later}")).json()["status"] == "queued"
 
 

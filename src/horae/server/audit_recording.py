@@ -56,16 +56,16 @@ class AuditRecorder:
         try:
             reply = await run()
         except HoraeError as error:
-            details = {**asked, "status": error.status, "problem": error.title, "said": error.detail[:500]}
+            details = {**asked, "status": error.status, "problem": error.title, "error": error.detail[:500]}
             await _end(call, _entry(call, outcome_of(error.status), target, details, begun))
             raise
         except BaseException:
             await _end(call, _entry(call, "failed", target, asked, begun))
             raise
-        target, made = self.target_after(call, target, reply)
+        target, created = self.target_after(call, target, reply)
         details = {**asked, "status": reply.status}
-        if made is not None:
-            details["made"] = made
+        if created is not None:
+            details["created"] = created
         if reader is not None and (changed := _changed(before, await _read(call, reader))):
             details["changed"] = changed
         await _end(call, _entry(call, outcome_of(reply.status), target, details, begun))
@@ -76,7 +76,7 @@ class AuditRecorder:
     async def record_denial(self, call: ApiCall, error: HoraeError) -> None:
         """Record a change that was refused for a missing permission; repetitions are recorded only occasionally."""
         if call.route.audit is not None:
-            details = {"path": _path(call), "status": 403, "said": error.detail[:500]}
+            details = {"path": _path(call), "status": 403, "error": error.detail[:500]}
             with suppress(StoreUnavailable):
                 target = await self.target_of(call, _body(call))
                 await call.node.tenancy.audit.deny(_entry(call, "denied", target, details))
@@ -109,12 +109,12 @@ class AuditRecorder:
     def target_after(self, call: ApiCall, target: str, reply: Response) -> tuple[str, str | None]:
         """Return the target, with the name or id of a created thing, and the last part of the answer's Location."""
         place = dict(reply.headers).get(b"location")
-        made = None if place is None else place.decode("latin-1").rpartition("/")[2]
+        created = None if place is None else place.decode("latin-1").rpartition("/")[2]
         how = self.created_by(call.route)
-        if made is None or how is None or reply.status != 201:
-            return target, made
-        name = made if how == "id" else msgspec.json.decode(reply.body)["name"]
-        return target if target.endswith(f"/{name}") else f"{target}/{name}"[:MOST_TARGET], made
+        if created is None or how is None or reply.status != 201:
+            return target, created
+        name = created if how == "id" else msgspec.json.decode(reply.body)["name"]
+        return target if target.endswith(f"/{name}") else f"{target}/{name}"[:MOST_TARGET], created
 
 
 async def record_failed_sign_in(call: ApiCall, error: HoraeError, name: str = "") -> None:

@@ -63,7 +63,7 @@ OWN: dict[str, tuple[Any, ...]] = {
     "while": ("${index < 3}", True),
     "until": ("${steps.a.result.done}", True),
     "every": ("10s",),
-    "most": (9, 10_001),
+    "maxRuns": (9, 10_001),
     "params": ({"day": "${params.day}"}, {"x": "${steps.load.result}"}, {"x": "${foo}"}, {"x": "${item}"}, {"x": {1}}),
     "undo": (
         *("take-back", {"job": "u", "params": {"x": "${steps.a.result}"}}, {"job": "u", "command": "x"}),
@@ -107,7 +107,7 @@ KINDS: tuple[dict[str, Any], ...] = (
     {},
 )
 ALONE = {*WAITS, "switch", "job", "command", "python", "http", "steps", "workflow", "name"}
-LOOPS = {"while", "until", "every", "most"}
+LOOPS = {"while", "until", "every", "maxRuns"}
 OF_WORKFLOWS: dict[str, tuple[Any, ...]] = {
     "steps": ([{"name": "a", "job": "j"}], [], [{"name": "a", "job": "j"}] * 2, 5, None),
     "onError": ("fail", "finish", "ignore", "ingore", 5, None),
@@ -150,7 +150,7 @@ def _mixtures() -> Iterator[Any]:
     rng = random.Random(7)
     accepted = {
         i: [
-            {field: value, **({"until": "${true}"} if field in ("every", "most") else {})}
+            {field: value, **({"until": "${true}"} if field in ("every", "maxRuns") else {})}
             for field, own in OWN.items()
             for value in own
             if field not in ALONE and answer(with_step({**kind, "until": "${true}", field: value}))[0] == "accepted"

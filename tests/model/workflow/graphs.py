@@ -47,7 +47,7 @@ def _add_kind(rng: Random, step: dict[str, Any]) -> None:
         step["foreach"] = {"items": rng.choice(("${params.list}", "${params.list}", "${params.none}"))}
         step["foreach"]["tolerate"] = rng.choice((0, 1, "50%"))
     elif kind < 0.25:
-        step["until"], step["most"] = "${index >= 2}", rng.choice((1, 5))
+        step["until"], step["maxRuns"] = "${index >= 2}", rng.choice((1, 5))
     elif kind < 0.3:
         step["while"] = rng.choice(("${index < 2}", "${index < 0}"))
     elif kind < 0.35:

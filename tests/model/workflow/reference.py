@@ -217,7 +217,7 @@ class Reference:
         if step.loop is not None and state == "success":
             self.runs[name] += 1
             if self.runs[name] < 2:  # both kinds of loops run twice
-                if self.runs[name] >= step.loop.most:
+                if self.runs[name] >= step.loop.max_runs:
                     self._end(name, "failed")
                 elif self.stopped:
                     self._end(name, "cancelled")

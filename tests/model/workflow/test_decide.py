@@ -105,7 +105,7 @@ def test_a_foreach_over_a_value_that_is_no_list_fails_its_step(items, told):
 
 
 def test_a_loop_sees_its_last_run_and_is_bounded():
-    loop = {"until": "${steps.a.result.done}", "params": {"n": "${index}"}, "every": "10s", "most": 2}
+    loop = {"until": "${steps.a.result.done}", "params": {"n": "${index}"}, "every": "10s", "maxRuns": 2}
     memory = running(job("a", **loop), job("b", params={"x": "${steps.a.result.done}"}))
     memory.done("a", {"done": False})
     assert (given(memory, "a"), memory.last.starts[0].delay) == ({"n": 1}, 10 * SECOND)

@@ -1,11 +1,13 @@
 """Definitions of workflows: parsed, refused with the step and a remedy, and written back."""
 
+import msgspec
 import pytest
 
 from horae.errors import BadInput
 from horae.model.definitions.reading.patch import merge_definition
 from horae.model.definitions.reading.read import parse_definition
 from horae.model.definitions.reading.write import render_definition
+from horae.model.workflows.repeats import Loop
 from horae.model.workflows.waits import Sleep
 
 
@@ -39,7 +41,7 @@ EVERYTHING = {
                 "limits": [{"key": "a", "concurrency": 1}],
                 "undo": {"job": "remove", "params": {"parts": "${steps.transform.result}"}},
             },
-            {"name": "poll", "http": "https://a.b", "until": "${steps.poll.result.done}", "every": "10s", "most": 9},
+            {"name": "poll", "http": "https://a.b", "until": "${steps.poll.result.done}", "every": "10s", "maxRuns": 9},
             {"name": "part", "steps": [{"name": "x", "command": "true"}], "timeout": "1h"},
             {"name": "whole", "workflow": {"steps": [job("y")], "onError": "ignore"}},
             {"name": "nap", "sleep": "5m"},
@@ -68,6 +70,16 @@ def test_a_workflow_round_trips():
     steps = {step["name"]: step for step in written["workflow"]["steps"]}
     assert steps["part"] == {"name": "part", "steps": [{"name": "x", "command": "true"}], "timeout": "1h"}
     assert steps["transform"]["foreach"]["tolerate"] == "10%"
+
+
+def test_stored_loops_are_read_with_the_former_name_of_their_bound():
+    loop = {"condition": "${true}", "until": True, "most": 9}
+    assert msgspec.convert(loop, Loop).max_runs == 9
+    nested = {"name": "part", "steps": [job("a", until="${true}", most=9)]}
+    spec = read(nested, job("b", until="${true}", most=9))
+    assert spec.task.steps[1].loop == msgspec.convert(loop, Loop)
+    assert render_definition(spec)["workflow"]["steps"][1]["maxRuns"] == 9
+    assert read(*render_definition(spec)["workflow"]["steps"]).task.steps == spec.task.steps
 
 
 def test_a_patch_replaces_a_workflow_as_a_whole():
@@ -108,7 +120,7 @@ REFUSED = [
     ([job("a", foreach={"items": [1], "concurrency": 0})], "concurrency cannot be 0", "steps[0].foreach.concurrency"),
     ([job("a", **{"while": "${true}", "until": "${true}"})], "both while and until", "steps[0].until"),
     ([job("a", until="${true}", foreach=[1])], "both foreach and until", "steps[0].until"),
-    ([job("a", until="${true}", most=0)], "most cannot be 0", "steps[0].most"),
+    ([job("a", until="${true}", maxRuns=0)], "maxRuns cannot be 0", "steps[0].maxRuns"),
     ([job("a", every="3s")], "every has no effect without", "steps[0].every"),
     ([{"name": "a"}], "It has no action", "steps[0].job"),
     ([job("a", command="x")], "It has several actions: job and command", "steps[0].command"),

@@ -149,7 +149,7 @@ async def _erased(api: Api, name: str, cancel: bool, definitions: bool, patience
     while True:
         done: dict[str, Any] = (await api.client.namespaces.erase(name, cancel=cancel, definitions=definitions)).raw
         counts.update({what: done[what] for what in ERASED})
-        if done["done"]:
+        if done["complete"]:
             return {**done, **counts}
         if api.env.clock.monotonic() >= until:
             detail = f"{done['live']:,} executions of namespace {name} were cancelled and have not ended."

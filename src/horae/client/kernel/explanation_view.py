@@ -22,7 +22,7 @@ class StartEstimate(ApiDocument, frozen=True, kw_only=True):
     starts_at: datetime | None = None
     reason: str
     gate: str | None = None  # the gate that prevents an estimate; `reason` is its message
-    ahead: int = 0  # executions that start before it
+    executions_ahead: int = 0  # executions that start before it
     slots: int = 0  # slots of live workers that could take it
 
 

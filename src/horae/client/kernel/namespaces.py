@@ -25,7 +25,7 @@ class NamespacesResource(Resource):
     async def erase(self, name: str, *, cancel: bool = False, definitions: bool = False) -> ApiDocument:
         """Erase all data of a namespace, in several requests; with `definitions`, also its definitions and itself.
 
-        If executions have not ended, this fails. With `cancel`, it cancels them instead: if the answer's `done` is
+        If executions have not ended, this fails. With `cancel`, it cancels them instead: if the answer's `complete` is
         false and `live` is not 0, wait until they have ended and call it again.
         """
         body: dict[str, Any] = {"confirm": name, "cancel": cancel, "definitions": definitions}
@@ -34,7 +34,7 @@ class NamespacesResource(Resource):
             done = await self._caller.post(path_of("namespaces", name, "erasure"), body, timeout=600.0)
             counts = {what: count + done[what] for what, count in counts.items()}
             body["before"] = done["before"]
-            if done["done"] or done["live"]:
+            if done["complete"] or done["live"]:
                 return ApiDocument.of({**done, **counts})
 
     async def own(self) -> str:

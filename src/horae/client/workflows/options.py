@@ -99,7 +99,7 @@ class StepOptions(WaitOptions, total=False):
     """It runs again until this holds after a run."""
     every: Span | None
     """The span from the end of a run to the next."""
-    most: int | None
+    max_runs: int | None
     """The loop fails after this many runs; 100 by default."""
     priority: int | None
     """Its priority; by default, the priority of the workflow."""

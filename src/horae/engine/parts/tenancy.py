@@ -29,8 +29,8 @@ class AuditTrail(Protocol):
         """Record that a credential lacks a permission. Repetitions are recorded only now and then."""
         ...
 
-    async def fail(self, action: str, name: str, address: str, said: str) -> None:
-        """Record that a sign-in failed; `said` is the error that was answered.
+    async def fail(self, action: str, name: str, address: str, error: str) -> None:
+        """Record that a sign-in failed; `error` is the error that was answered.
 
         Repetitions are recorded only now and then.
         """

@@ -18,7 +18,7 @@ MOST_AT_ONCE = 1000
 
 def _changed(row: dict[str, Any]) -> str:
     detail = row["detail"]
-    return ", ".join(detail.get("changed", ())) or detail.get("said", "")
+    return ", ".join(detail.get("changed", ())) or detail.get("error", "")
 
 
 COLUMNS: list[Column] = [

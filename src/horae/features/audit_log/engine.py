@@ -60,7 +60,7 @@ class AuditLog:
         if self._is_new(entry.actor, (entry.action, entry.target), MOST_DENIED_OF_ONE):
             await self.append(entry)
 
-    async def fail(self, action: str, name: str, address: str, said: str) -> None:
+    async def fail(self, action: str, name: str, address: str, error: str) -> None:
         """Log a failed sign-in, unless too many were logged recently: from its address, or from all addresses."""
         where = f"from {network_of(address)}"
         if not self._is_new(where, (action, name), MOST_DENIED_OF_ONE):
@@ -70,7 +70,7 @@ class AuditLog:
         entry = AuditEntry(
             at=self._env.now(), namespace=DEFAULT_NAMESPACE, actor=NOBODY, actor_name="", address=address,
             action=action, target=f"users/{name}" if name else "", outcome="denied",
-            detail=msgspec.json.encode({"said": said[:500]}).decode(),
+            detail=msgspec.json.encode({"error": error[:500]}).decode(),
         )  # fmt: skip
         with suppress(StoreUnavailable):
             await self.append(entry)

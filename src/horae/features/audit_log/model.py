@@ -134,7 +134,7 @@ class AuditRow(View, frozen=True, kw_only=True):
         Raw,
         Meta(
             description="`changed`: each changed field before and after; `request` and `path`: the request; `status`"
-            " and `problem`: the answer; `made`: the id of the created object."
+            " and `problem`: the answer; `created`: the id of the created object."
         ),
     ]
     hash: Annotated[str, Meta(description="The hash of this row and of the previous row's hash.")]

@@ -32,11 +32,11 @@ async def erase(api: Api, yes: bool, **options: Any) -> None:
         api.out.document(done)
     else:
         api.out.say(f"Erased {done['erased']:,} of {done['examined']:,} matching executions.")
-        for execution in done["live"]:
+        for execution in done["notEnded"]:
             api.out.say(f"This execution was not erased, because it has not ended: {execution}")
         for execution in done["undecryptable"]:
             api.out.say(f"This execution was not erased, because the server has no key to read its params: {execution}")
         for file in done["unreadableFiles"]:
             api.out.say(f"This archive file was not searched, because it is damaged or missing: {file}")
-    if done["live"] or done["undecryptable"] or done["unreadableFiles"]:
+    if done["notEnded"] or done["undecryptable"] or done["unreadableFiles"]:
         click.get_current_context().exit(1)

@@ -14,13 +14,13 @@ class ErasuresResource(Resource):
     async def create(self, **which: Unpack[ErasureOptions]) -> ApiDocument:
         """Erase all selected executions, by one request after another.
 
-        Return the numbers of examined and erased executions, and lists of what was not erased. Executions in `live`
+        Return the numbers of examined and erased executions, and lists of what was not erased. Executions in `notEnded`
         have not ended yet. The params of executions in `undecryptable` are encrypted with a key that the server does
         not have. Archive files in `unreadableFiles` are damaged or missing.
         """
         where = given(**which)
         examined, erased, cursor = 0, 0, None
-        left: dict[str, list[str]] = {"live": [], "undecryptable": [], "unreadableFiles": []}
+        left: dict[str, list[str]] = {"notEnded": [], "undecryptable": [], "unreadableFiles": []}
         while True:
             body = {"where": where, **given(cursor=cursor)}
             done = await self._caller.post(path_of("erasures"), body, timeout=600.0)

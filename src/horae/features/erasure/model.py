@@ -49,14 +49,14 @@ SELECTION = Table(ErasureSelection, "An erasure")
 class ErasureView(View, frozen=True, kw_only=True):
     """The result of one part of an erasure.
 
-    Executions in `live` have not ended: cancel them or wait, and then erase again. It is unknown whether the executions
-    in `undecryptable` are selected, because their params are encrypted with a key that this server does not have.
-    Archive files in `unreadableFiles` are damaged or missing.
+    Cancel the executions in `notEnded` or wait for them, and then erase again. It is unknown whether the executions in
+    `undecryptable` are selected, because their params are encrypted with a key that this server does not have. Archive
+    files in `unreadableFiles` are damaged or missing.
     """
 
     examined: int
     erased: int
-    live: list[UUID]
+    not_ended: list[UUID]
     undecryptable: list[UUID]
     unreadable_files: list[str]
     next_cursor: str | None = None
@@ -72,7 +72,7 @@ class EraseNamespace(Struct, frozen=True, kw_only=True):
 
 
 class NamespaceErasureView(View, frozen=True, kw_only=True):
-    """The result of one part of the erasure of a namespace; repeat the request until `done` is true.
+    """The result of one part of the erasure of a namespace; repeat the request until `complete` is true.
 
     `live` counts executions that were cancelled but have not ended yet. `records` counts keys, ended backfills,
     replays, sessions and holds, and stored answers.
@@ -86,4 +86,4 @@ class NamespaceErasureView(View, frozen=True, kw_only=True):
     records: int
     definitions: int
     live: int
-    done: bool
+    complete: bool

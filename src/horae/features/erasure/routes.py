@@ -53,7 +53,12 @@ async def erase(call: ApiCall, body: ErasureBody) -> Response:
     done = await call.node.part(ErasurePart).erasures.erase(call.namespace, selection, body.cursor, body.limit)
     # The receipt must not have data of the person. Its digest of the selection proves what was erased.
     digest = hashlib.sha256(msgspec.json.encode(where)).hexdigest()
-    receipt = {"erased": done.erased, "examined": done.examined, "live": len(done.live), "where": f"sha256:{digest}"}
+    receipt = {
+        "erased": done.erased,
+        "examined": done.examined,
+        "notEnded": len(done.not_ended),
+        "where": f"sha256:{digest}",
+    }
     detail = msgspec.json.encode(receipt).decode()
     await call.node.tenancy.audit.note(call.who, call.address, "erasures.receipt", "executions", detail)
     return ok(done)
@@ -87,7 +92,7 @@ class NamespaceErasure(RequestBody, frozen=True, kw_only=True):
     access=ADMIN, scope=closed, audit=CHANGES, idempotency="none", refuses=(NotFound, Conflict, Forbidden),
 )  # fmt: skip
 async def erase_namespace(call: ApiCall, body: NamespaceErasure) -> Response:
-    """Erase a part of a namespace's data, for some seconds; repeat the request with the same `before` until `done`.
+    """Erase a part of a namespace's data, for some seconds; repeat the request with the same `before` until `complete`.
 
     Executions are deleted with their params, results, errors, logs, files, steps and signals, and dead letters. Events,
     keys, stored answers, ended backfills, replays and sessions are deleted, too. Definitions are deleted only on

@@ -18,13 +18,14 @@ class Estimate(Struct, frozen=True, kw_only=True):
     """The probable start, or the reason that there is no estimate.
 
     `gate` names the closed gate that prevents an estimate, if one does; then `reason` is the message of this gate.
-    `ahead` is the number of executions that start before it, `slots` the number of slots of workers that can take it.
+    `executions_ahead` is the number of executions that start before it, `slots` the number of slots of workers that can
+    take it.
     """
 
     starts_at: Instant | None
     reason: str
     gate: str | None = None
-    ahead: int = 0
+    executions_ahead: int = 0
     slots: int = 0
 
 
@@ -36,12 +37,14 @@ def estimate(now: Instant, blockers: Sequence[Blocker], ahead: int, slots: int, 
     """
     unknown = [b for b in blockers if b.until is None and b.gate not in SHARED]
     if unknown:
-        return Estimate(starts_at=None, reason=unknown[0].message, gate=unknown[0].gate, ahead=ahead, slots=slots)
+        return Estimate(
+            starts_at=None, reason=unknown[0].message, gate=unknown[0].gate, executions_ahead=ahead, slots=slots
+        )
     opened = max([now, *(b.until for b in blockers if b.until is not None)])
     if not slots:
-        return Estimate(starts_at=None, reason="No live worker can take it.", ahead=ahead)
+        return Estimate(starts_at=None, reason="No live worker can take it.", executions_ahead=ahead)
     if work is None:
-        return Estimate(starts_at=None, reason=UNKNOWN_LENGTH, ahead=ahead, slots=slots)
+        return Estimate(starts_at=None, reason=UNKNOWN_LENGTH, executions_ahead=ahead, slots=slots)
     starts_at = max(opened, now + work // slots)
     if starts_at == now:
         reason = "Nothing holds it."
@@ -49,7 +52,7 @@ def estimate(now: Instant, blockers: Sequence[Blocker], ahead: int, slots: int, 
         reason = "When the last gate with a known time opens."
     else:
         reason = f"From the usual durations of running executions and of those before it, on {_slots(slots)}."
-    return Estimate(starts_at=starts_at, reason=reason, ahead=ahead, slots=slots)
+    return Estimate(starts_at=starts_at, reason=reason, executions_ahead=ahead, slots=slots)
 
 
 def _slots(slots: int) -> str:

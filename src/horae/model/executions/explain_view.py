@@ -31,7 +31,7 @@ class EstimateView(View, frozen=True, kw_only=True):
             description="The gate that prevents an estimate; null if there is an estimate, or none for another reason."
         ),
     ] = None
-    ahead: Annotated[int, Meta(description="Executions that start before it.")] = 0
+    executions_ahead: Annotated[int, Meta(description="Executions that start before it.")] = 0
     slots: Annotated[int, Meta(description="Slots of live workers that could take it.")] = 0
 
 
@@ -81,6 +81,6 @@ def show_estimate(estimate: Estimate) -> EstimateView:
         starts_at=shown_time(estimate.starts_at),
         reason=estimate.reason,
         gate=estimate.gate,
-        ahead=estimate.ahead,
+        executions_ahead=estimate.executions_ahead,
         slots=estimate.slots,
     )

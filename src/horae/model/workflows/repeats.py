@@ -2,6 +2,8 @@
 
 from typing import Annotated, Any
 
+from msgspec import field
+
 from horae.env import Micros
 from horae.errors import BadInput
 from horae.model.base.duration import DAY
@@ -77,7 +79,8 @@ class Loop(WorkflowPart, frozen=True, kw_only=True):
     condition: str
     until: bool = False
     every: Micros = 0  # the least time between the end of a run and the start of the next
-    most: int = DEFAULT_RUNS  # a loop that needs more runs fails
+    # A loop that needs more runs fails. Stored definitions and the worker protocol call this `most`.
+    max_runs: int = field(default=DEFAULT_RUNS, name="most")
 
 
 def _read_loop(given: Document, prefix: str) -> dict[str, Any]:
@@ -85,7 +88,7 @@ def _read_loop(given: Document, prefix: str) -> dict[str, Any]:
     if len(words) == 2:
         raise BadInput("It has both while and until.", "Keep one of them: each ends the loop.", field=f"{prefix}until")
     if not words:
-        extra = next(field for field in ("every", "most") if field in given)
+        extra = next(name for name in ("every", "maxRuns") if name in given)
         detail = f"{extra} has no effect without while or until."
         raise BadInput(detail, f"Add `while` or `until`, or remove `{extra}`.", field=f"{prefix}{extra}")
     word = words[0]
@@ -94,8 +97,8 @@ def _read_loop(given: Document, prefix: str) -> dict[str, Any]:
         raise BadInput(detail, "Put the loop into a nested workflow: `steps`.", field=f"{prefix}{word}")
     condition = CONDITION.read(given[word], f"{prefix}{word}")
     more: dict[str, Any] = {
-        name: kind.read(given[name], f"{prefix}{name}")
-        for name, kind in (("every", EVERY), ("most", RUNS))
+        attribute: kind.read(given[name], f"{prefix}{name}")
+        for name, attribute, kind in (("every", "every", EVERY), ("maxRuns", "max_runs", RUNS))
         if name in given
     }
     return {"loop": Loop(condition=condition, until=word == "until", **more)}
@@ -106,7 +109,7 @@ def _write_loop(step: Any) -> dict[str, Any]:
     if loop is None:
         return {}
     every = {"every": EVERY.write(loop.every)} if loop.every else {}
-    return {"until" if loop.until else "while": loop.condition, **every, "most": loop.most}
+    return {"until" if loop.until else "while": loop.condition, **every, "maxRuns": loop.max_runs}
 
 
 LOOP = Group(_read_loop, _write_loop)

@@ -23,6 +23,6 @@ export function Explain({ explanation }) {
     ${blockers.length === 0 ? html`<p><${Told} text=${summary} /></p>` : html`<ol class="gates">${blockers.map((one, at) => html`<li key=${one.gate + at} class=${at === 0 ? "first" : ""}>
       <p><strong><${Told} text=${one.message} holders=${one.details?.holders} /></strong> <span class="tag">${one.gate}</span></p>
       <p class="remedy"><span class="soft">What opens it: </span><${Told} text=${one.opensWhen} />${one.until && html` <span class="soft">(<${Time} at=${one.until} ago=${true} />)</span>`}</p></li>`)}</ol>`}
-    ${estimate && html`<p class="soft">${estimate.startsAt ? html`It probably starts <${Time} at=${estimate.startsAt} ago=${true} />. <${Told} text=${estimate.reason} />` : estimate.gate ? "Its start cannot be estimated." : html`Its start cannot be estimated. <${Told} text=${estimate.reason} />`}${estimate.ahead ? ` ${estimate.ahead} stand before it.` : ""}</p>`}
+    ${estimate && html`<p class="soft">${estimate.startsAt ? html`It probably starts <${Time} at=${estimate.startsAt} ago=${true} />. <${Told} text=${estimate.reason} />` : estimate.gate ? "Its start cannot be estimated." : html`Its start cannot be estimated. <${Told} text=${estimate.reason} />`}${estimate.executionsAhead ? ` ${estimate.executionsAhead} stand before it.` : ""}</p>`}
   <//>`;
 }

@@ -68,7 +68,7 @@ class Erasures:
         # Executions that moved to the archive meanwhile were not erased in the store, but in the archive.
         live = [one for one in (*live, *left) if one not in gone]
         return ErasureView(
-            examined=len(found), erased=len(gone), live=live[:MAX_LISTED],
+            examined=len(found), erased=len(gone), not_ended=live[:MAX_LISTED],
             undecryptable=undecryptable[:MAX_LISTED], unreadable_files=sorted(files)[:MAX_LISTED],
             next_cursor=None if following is None else make_cursor(following),
         )  # fmt: skip

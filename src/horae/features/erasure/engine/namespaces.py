@@ -127,7 +127,7 @@ class NamespaceErasures:
             done = await self._erase_definitions(found, part)
         log.info("namespace erased" if done else "part of a namespace erased", namespace=name, **part.counts)
         return NamespaceErasureView(
-            namespace=found.name, before=format_instant(min(before, now)), live=live, done=done, **part.counts
+            namespace=found.name, before=format_instant(min(before, now)), live=live, complete=done, **part.counts
         )
 
     async def _refuse_live(self, found: Namespace, before: Instant) -> None:

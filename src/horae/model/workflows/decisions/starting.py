@@ -92,8 +92,8 @@ class Starter:
             with shared_budget(self._meter):
                 if holds(node.condition, scope) == loop.until:
                     return None
-                if runs >= loop.most:
-                    bound = _bound(loop.most)
+                if runs >= loop.max_runs:
+                    bound = _bound(loop.max_runs)
                     return StepEnd(step=row.step, state="failed", result=row.result, reason=BOUND, error=bound)
                 return self._run(node, scope, iteration=runs, delay=loop.every)
         except TemplateError as error:
@@ -232,7 +232,7 @@ def why_failed(row: StepRow) -> Failure:
 
 
 def _bound(most: int) -> Failure:
-    message = f"The loop has run {most} times, and its condition asks for another run. Raise `most`."
+    message = f"The loop has run {most} times, and its condition asks for another run. Raise `maxRuns`."
     return Failure(type="LoopBound", message=message, permanent=True)
 
 

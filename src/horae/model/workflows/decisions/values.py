@@ -148,7 +148,7 @@ class WorkflowStep(Call, frozen=True, kw_only=True):
         StepField(CONDITION, "It runs again as long as this holds before a run.", name="while", of_job=True),
         StepField(CONDITION, "It runs again until this holds after a run.", name="until", of_job=True),
         StepField(EVERY, "The span from the end of a run to the next.", name="every", example="10s", of_job=True),
-        StepField(RUNS, "The loop fails after this many runs; 100 by default.", name="most", of_job=True),
+        StepField(RUNS, "The loop fails after this many runs; 100 by default.", name="maxRuns", of_job=True),
     ] = None
     wait: Annotated[
         Wait | None,

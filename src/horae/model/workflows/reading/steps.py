@@ -79,6 +79,8 @@ def _read(value: Any, place: str) -> WorkflowStep:
         raise BadInput(error.detail, error.remedy, field=f"{place}.name") from None
     with of_step(name, place):
         _refuse_template(given)
+        if "most" in given:  # the former name of `maxRuns`, in stored templates and nested workflows
+            given.setdefault("maxRuns", given.pop("most"))
         STEP.refuse_unknown(given)
         return _step(given)
 
