@@ -160,7 +160,7 @@ class ApiFiller:
     async def days(self) -> None:
         """Create partitions for rows that are older than the store."""
         for ago in range(DAYS + 1):
-            await self._node.store.driver.ensure_partitions(self._now - ago * DAY * SECOND)
+            await self._node.store.database.ensure_partitions(self._now - ago * DAY * SECOND)
 
 
 def _parcel(parcel_id: UUID, job: UUID, queue: int, lane: int, at: Instant) -> tuple[object, ...]:

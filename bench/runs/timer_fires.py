@@ -68,7 +68,7 @@ async def read_fires(env: Env, url: str, since: Instant) -> FireRecords:
         batches = await node.store.read(one(FIRED, since - SECOND))
         if not batches:
             raise HoraeError("No trigger fired.", "Is this machine busy with other work?")
-        tells = node.store.driver.dialect == "postgresql" and (await node.store.read(one(TOLD)))[0][0] == "on"
+        tells = node.store.database.dialect == "postgresql" and (await node.store.read(one(TOLD)))[0][0] == "on"
         slices = await node.store.read(one(COMMITTED if tells else QUEUED, since - SECOND, noop.job.id))
         return FireRecords(
             fired=sum(row[1] for row in batches),

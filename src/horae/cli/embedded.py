@@ -86,7 +86,7 @@ async def embedded_worker(node: ServerNode, settings: Settings, registry: Combin
     Unlike `horae worker`, it does not restart its process because of a stuck thread, since the process is the server's,
     too. A stuck thread keeps its slot.
     """
-    is_alone = not node.store.driver.is_shared
+    is_alone = not node.store.database.is_shared
     name = settings.worker_name or (f"embedded@{platform.node()}" if is_alone else "")
     if is_alone:
         await _end_previous_session(node, name)

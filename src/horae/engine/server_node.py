@@ -167,7 +167,7 @@ class ServerNode:
                 await part.flush()
         except HoraeError as error:
             log.warning("server stopped without writing all that it had counted", error=error.detail)
-        await self.store.driver.close()
+        await self.store.database.close()
         for part in last_first:
             await part.close()
 

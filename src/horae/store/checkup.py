@@ -5,6 +5,7 @@ import shutil
 from msgspec import Struct
 
 from horae.store import seed
+from horae.store.contract import Store
 from horae.store.driver import Driver
 from horae.store.migrations.revisions import HEAD
 from horae.store.script import Fetch, Script, Statement
@@ -52,15 +53,16 @@ async def schema_version(driver: Driver) -> str | None:
     return await driver.read(seed.version)
 
 
-async def examine(driver: Driver, now: int) -> Facts:
+async def examine(store: Store) -> Facts:
     """Read all facts; change nothing."""
-    version = await schema_version(driver)
-    if driver.dialect == "sqlite":
-        free = None if driver.path is None else shutil.disk_usage(driver.path.parent).free
-        return Facts(dialect="sqlite", version=version, settings=await driver.write(_sqlite), free=free)
-    settings = await driver.read(_postgres)
-    offset = await driver.server_time() - now
-    return Facts(dialect=driver.dialect, version=version, settings=settings, clock_offset=offset)
+    now, database = store.env.now(), store.database
+    version = await store.read(seed.version)
+    if database.dialect == "sqlite":
+        free = None if database.path is None else shutil.disk_usage(database.path.parent).free
+        return Facts(dialect="sqlite", version=version, settings=await store.write(_sqlite), free=free)
+    settings = await store.read(_postgres)
+    offset = await database.server_time() - now
+    return Facts(dialect=database.dialect, version=version, settings=settings, clock_offset=offset)
 
 
 def _sqlite() -> Script[dict[str, str]]:

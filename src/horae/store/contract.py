@@ -1,6 +1,7 @@
-"""The store's contract: all operations that the engine uses. tests/store_contract tests the promise of each docstring.
+"""The Store, by which all other code uses a store: it runs scripts, each in one transaction of either driver.
 
-There is one implementation for both drivers: every method runs a script in one transaction.
+`read`, `write` and their variants run any script; a script's docstring is its promise. The other methods run scripts of
+their own, with the present time and new ids. `database` is for hints, the clock, the disk and expiry.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +25,7 @@ from horae.model.fleet.session import Session
 from horae.store import epochs
 from horae.store.admission import lanes
 from horae.store.definitions import jobs
-from horae.store.driver import Driver
+from horae.store.driver import Driver, StoreDatabase
 from horae.store.executions import promote
 from horae.store.executions.entering import submit as submits
 from horae.store.executions.leaving import cancel as cancels
@@ -58,6 +59,7 @@ class Store:
 
     def __init__(self, driver: Driver, env: Env) -> None:
         self.driver = driver
+        self.database: StoreDatabase = driver
         self.env = env
         self.bounds: QuotaBounds = UNBOUNDED
         self.timings = Timings()

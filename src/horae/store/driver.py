@@ -24,20 +24,87 @@ class Read(Protocol):
 REPEATS = 10  # restarts of a script that loses races, before it raises Busy
 
 
-class Driver(Protocol):
-    """A runner of scripts, each in one transaction.
+class StoreDatabase(Protocol):
+    """The database behind a store, as the engine sees it: its kind, its clock, hints, expiry, disk and backup."""
+
+    dialect: str  # the dialect of SQL; only the store branches on it
+    is_shared: bool  # whether other servers may have the store open
+    retries: int  # repetitions of scripts after a deadlock or a serialization failure
+    epoch_met: Topic[None]  # published when the store has begun a new epoch, for example after a failover
+
+    async def notify(self, payload: str) -> None:
+        """Send a hint to every listener of every server, including this one. Hints may be lost."""
+        ...
+
+    async def listen(self, callback: Callable[[str], None]) -> None:
+        """Call `callback` with every hint that arrives from now on, until the driver is closed."""
+        ...
+
+    async def server_time(self) -> Instant:
+        """Return the store's clock: PostgreSQL's, or for SQLite the wall clock of this machine.
+
+        The wall clock jumps when it is set.
+        """
+        ...
+
+    async def ensure_partitions(self, now: Instant) -> None:
+        """Create the partitions of the next seven days if they do not exist. SQLite has no partitions."""
+        ...
+
+    async def expire(self, before: Instant, batch: int = 1000, longer: Sequence[Longer] = ()) -> int:
+        """Delete parcels that were submitted and ended before an instant, if no live execution needs them.
+
+        Return the number of deleted parcels. Each call deletes at most one batch or one day partition; zero means that
+        none is left.
+
+        `longer` has the namespaces with longer retentions, whose parcels stay. If there are any, this deletes only
+        whole day partitions, and parcels older than every retention. The sweeper deletes the others, page by page.
+        """
+        ...
+
+    async def expire_fires(self, low: Instant, before: Instant, batch: int = 1000) -> int:
+        """Delete rows of the ledger with fires before an instant, unless they were decided after it.
+
+        Return the number of deleted rows. Each call is a short step; zero means that none is left. Earlier calls have
+        deleted the rows before `low`, except those of fires that were decided late.
+        """
+        ...
+
+    @property
+    def path(self) -> Path | None:
+        """Return the path of the SQLite file; None for other stores."""
+        ...
+
+    async def copy_file(self, path: Path) -> None:
+        """Copy the store to a new file while it is in use. Raises Conflict for a shared store."""
+        ...
+
+    def tell_owner(self, owner: str) -> None:
+        """Describe this process as the owner of a SQLite file, for the error of other processes that try to open it."""
+        ...
+
+    async def check_room(self) -> None:
+        """Check that the store's disk has room, without changing the store. Raises StoreUnavailable if it has none.
+
+        A successful write would prove nothing: on a full disk, writes still find room in allocated pages for a while.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Finish operations that have begun, and release the store."""
+        ...
+
+
+class Driver(StoreDatabase, Protocol):
+    """A runner of scripts, each in one transaction. Code outside the store runs scripts by a Store.
 
     Raises StoreUnavailable when no connection is available, when one breaks, and when a disk is full or read-only. If
     the transaction may have been committed nevertheless, the error has `fields["unknown"]` set to true. Other errors
     propagate.
     """
 
-    dialect: str  # the dialect of SQL; only the store branches on it
-    is_shared: bool  # whether other servers may have the store open
     before: Before | None  # awaited before each statement; tests stop scripts here
-    retries: int  # repetitions of scripts after a deadlock or a serialization failure
     statements: Counter[str]  # number of executions of each statement, by name
-    epoch_met: Topic[None]  # published when the store has begun a new epoch, for example after a failover
 
     async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:
         """Run a script in one transaction that is durable when this returns.
@@ -83,74 +150,12 @@ class Driver(Protocol):
         """Open a snapshot for many reads, however long they take."""
         ...
 
-    async def notify(self, payload: str) -> None:
-        """Send a hint to every listener of every server, including this one. Hints may be lost."""
-        ...
-
-    async def listen(self, callback: Callable[[str], None]) -> None:
-        """Call `callback` with every hint that arrives from now on, until the driver is closed."""
-        ...
-
-    async def server_time(self) -> Instant:
-        """Return the store's clock: PostgreSQL's, or for SQLite the wall clock of this machine.
-
-        The wall clock jumps when it is set.
-        """
-        ...
-
     async def migrate(self) -> None:
         """Migrate the store to this program's revision, under a lock. Raises StoreTooNew if its revision is newer."""
         ...
 
-    async def ensure_partitions(self, now: Instant) -> None:
-        """Create the partitions of the next seven days if they do not exist. SQLite has no partitions."""
-        ...
-
-    async def expire(self, before: Instant, batch: int = 1000, longer: Sequence[Longer] = ()) -> int:
-        """Delete parcels that were submitted and ended before an instant, if no live execution needs them.
-
-        Return the number of deleted parcels. Each call deletes at most one batch or one day partition; zero means that
-        none is left.
-
-        `longer` has the namespaces with longer retentions, whose parcels stay. If there are any, this deletes only
-        whole day partitions, and parcels older than every retention. The sweeper deletes the others, page by page.
-        """
-        ...
-
-    async def expire_fires(self, low: Instant, before: Instant, batch: int = 1000) -> int:
-        """Delete rows of the ledger with fires before an instant, unless they were decided after it.
-
-        Return the number of deleted rows. Each call is a short step; zero means that none is left. Earlier calls have
-        deleted the rows before `low`, except those of fires that were decided late.
-        """
-        ...
-
-    @property
-    def path(self) -> Path | None:
-        """Return the path of the SQLite file; None for other stores."""
-        ...
-
-    async def copy_file(self, path: Path) -> None:
-        """Copy the store to a new file while it is in use. Raises Conflict for a shared store."""
-        ...
-
-    def tell_owner(self, owner: str) -> None:
-        """Describe this process as the owner of a SQLite file, for the error of other processes that try to open it."""
-        ...
-
     async def ping(self) -> None:
         """Check that the store answers."""
-        ...
-
-    async def check_room(self) -> None:
-        """Check that the store's disk has room, without changing the store. Raises StoreUnavailable if it has none.
-
-        A successful write would prove nothing: on a full disk, writes still find room in allocated pages for a while.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Finish operations that have begun, and release the store."""
         ...
 
 

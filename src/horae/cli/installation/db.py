@@ -127,6 +127,7 @@ async def _facts(settings: "Settings", env: Any) -> "Facts":
     from horae.cli.installation.store_checks import reported_facts
     from horae.errors import StoreInUse
     from horae.store.checkup import examine
+    from horae.store.contract import Store
     from horae.store.open import open_store_driver
 
     _refuse_absent(settings.store_url)
@@ -136,7 +137,7 @@ async def _facts(settings: "Settings", env: Any) -> "Facts":
         async with _owner(owned, settings, env) as client:
             return reported_facts((await client.store()).raw)
     try:
-        return await examine(driver, env.now())
+        return await examine(Store(driver, env))
     finally:
         await driver.close()
 

@@ -94,6 +94,6 @@ async def listen(node: ServerNode, settings: Settings, roles: Collection[str], c
         proxies=proxies, cors=Cors(settings.cors_origins),
     )  # fmt: skip
     # Commands that find a SQLite file in use then ask this server instead of opening the file.
-    node.store.driver.tell_owner(f"({command}, {serving.url})")
+    node.store.database.tell_owner(f"({command}, {serving.url})")
     tune_garbage_collector()
     return serving

@@ -15,7 +15,7 @@ from horae.store.open import DEFAULT
 
 if TYPE_CHECKING:
     from horae.store.checkup import Facts
-    from horae.store.driver import Driver
+    from horae.store.contract import Store
 
 OLDEST_POSTGRES = 140_000  # `server_version_num` of PostgreSQL 14
 OLD_SNAPSHOT = 3600  # seconds; an older transaction gets a warning
@@ -25,6 +25,7 @@ KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 async def store_checks(settings: Settings, env: Env) -> list[Check]:
     """Open the store and check it."""
     from horae.store.checkup import examine
+    from horae.store.contract import Store
     from horae.store.open import open_store_driver
 
     shown = masked(settings.store_url)
@@ -40,8 +41,9 @@ async def store_checks(settings: Settings, env: Env) -> list[Check]:
     except HoraeError as error:
         return [Check("store", "fail", error.detail, error.remedy)]
     try:
-        facts = await examine(driver, env.now())
-        sealed = [] if facts.version is None else [sealed_check(await _sealed_state(driver, settings, env))]
+        store = Store(driver, env)
+        facts = await examine(store)
+        sealed = [] if facts.version is None else [sealed_check(await _sealed_state(store, settings))]
     except HoraeError as error:
         return [Check("store", "fail", error.detail, error.remedy)]
     finally:
@@ -70,15 +72,13 @@ def reported_checks(document: dict[str, Any]) -> list[Check]:
     return [*found, Check("store disk", state, f"{size} free on the server's disk", remedy)]
 
 
-async def _sealed_state(driver: "Driver", settings: Settings, env: Env) -> dict[str, Any]:
+async def _sealed_state(store: "Store", settings: Settings) -> dict[str, Any]:
     from horae.engine.base.sealing import Sealer
     from horae.engine.tenancy.sealed_kinds import SealedKinds
-    from horae.store.contract import Store
 
-    store = Store(driver, env)
-    sealer = Sealer(env, store, str(settings.secret_key), str(settings.secret_key_path))
+    sealer = Sealer(store.env, store, str(settings.secret_key), str(settings.secret_key_path))
     await sealer.prepare(recording=False)
-    sealed: dict[str, Any] = msgspec.to_builtins(await SealedKinds(env, store, sealer).check())
+    sealed: dict[str, Any] = msgspec.to_builtins(await SealedKinds(store.env, store, sealer).check())
     return sealed
 
 

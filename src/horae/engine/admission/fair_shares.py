@@ -248,7 +248,7 @@ class FairShares:
         """Write the charges of this server, and add those of the other servers to the shares."""
         if not self._queues:
             return QUIET
-        if self._store.driver.is_shared and self._node is not None:
+        if self._store.database.is_shared and self._node is not None:
             await self._exchange_charges(self._node)
         reserving = [queue_id for queue_id, policy in self._policies.items() if policy.reserve]
         if reserving:

@@ -37,7 +37,7 @@ class ClockWatch:
     async def step(self) -> Wait:
         """Measure the offset to the store's clock and decide whether that clock jumped."""
         before = self._env.clock.monotonic()
-        store_now = await self._store.driver.server_time()
+        store_now = await self._store.database.server_time()
         after = self._env.clock.monotonic()
         middle = (before + after) / 2
         if self._base is None:

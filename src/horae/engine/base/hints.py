@@ -98,7 +98,7 @@ class Hints:
 
     async def connect(self) -> None:
         """Begin to receive hints of other servers."""
-        await self._store.driver.listen(self._receive)
+        await self._store.database.listen(self._receive)
 
     def _receive(self, payload: str) -> None:
         hint = msgspec.json.decode(payload, type=Hint)
@@ -108,14 +108,14 @@ class Hints:
     async def step(self) -> Wait:
         """Send the gathered hints, unless the last message was sent less than 100 ms ago."""
         now = self._env.clock.monotonic()
-        if not self._pending or not self._store.driver.is_shared:
+        if not self._pending or not self._store.database.is_shared:
             self._pending = Hint()
             return 60.0
         if now < self._quiet_until:
             return self._quiet_until - now
         hint, self._pending = self._pending, Hint()
         hint.sender = self._node
-        await self._store.driver.notify(_fit(hint))
+        await self._store.database.notify(_fit(hint))
         self._quiet_until = now + QUIET
         return QUIET
 

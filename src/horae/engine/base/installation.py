@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,6 +12,7 @@ from horae.engine.service import Alarm, Wait
 from horae.engine.tenancy.sealed_kinds import SealedKinds
 from horae.env import Env
 from horae.errors import Busy
+from horae.model.base.buckets import Buckets
 from horae.model.base.installation import Installation
 from horae.model.base.store_view import StoreView
 from horae.store.checkup import examine
@@ -36,7 +38,7 @@ class EpochWatch:
         self.current = 0
         self.installation: Installation | None = None  # as of the last check
         self.alarm = Alarm()
-        store.driver.epoch_met.subscribe(self.name, lambda _: self.alarm.ring())
+        store.database.epoch_met.subscribe(self.name, lambda _: self.alarm.ring())
 
     async def step(self) -> Wait:
         """Check for a new epoch of the store, and end the remaining sessions of earlier epochs."""
@@ -64,19 +66,37 @@ class DiskSpaceCheck:
 
     async def step(self) -> Wait:
         """Check once. Raises StoreUnavailable when there is no room."""
-        await self._store.driver.check_room()
+        await self._store.database.check_room()
         return INTERVAL
 
 
 class StoreReport:
-    """Reports the store's product and version, the revision of its tables, its settings and its sealed values."""
+    """Reports the store's product and version, the revision of its tables, its settings and its sealed values.
 
-    def __init__(self, env: Env, store: Store, sealed: SealedKinds) -> None:
-        self._env, self._store, self._sealed = env, store, sealed
+    The properties are figures of this server for its metrics; they need no answer of the store.
+    """
+
+    def __init__(self, store: Store, sealed: SealedKinds) -> None:
+        self._store, self._sealed = store, sealed
+
+    @property
+    def kind(self) -> str:
+        """Return the kind of database: sqlite or postgresql."""
+        return self._store.database.dialect
+
+    @property
+    def durations(self) -> Mapping[str, Buckets]:
+        """Return the distribution of the durations of the store's operations, by operation."""
+        return self._store.timings.of
+
+    @property
+    def retries(self) -> int:
+        """Return the number of transactions repeated after a deadlock or a serialization failure."""
+        return self._store.database.retries
 
     async def read(self) -> StoreView:
         """Return the report. Nothing is changed."""
-        facts = await examine(self._store.driver, self._env.now())
+        facts = await examine(self._store)
         return StoreView(
             kind=facts.dialect, version=facts.product, revision=facts.version, newest_revision=facts.newest,
             settings=facts.settings, free_bytes=facts.free, sealed=await self._sealed.check(),
@@ -101,7 +121,7 @@ class Backups:
         try:
             path = self._new_path()
             try:
-                await self._store.driver.copy_file(path)
+                await self._store.database.copy_file(path)
                 return await asyncio.to_thread(path.open, "rb")
             finally:
                 path.unlink(missing_ok=True)
@@ -110,7 +130,7 @@ class Backups:
 
     def _new_path(self) -> Path:
         """Return a path for a copy on the store's own disk. Delete copies that a crash left there."""
-        path = self._store.driver.path or Path(tempfile.gettempdir()) / "horae"
+        path = self._store.database.path or Path(tempfile.gettempdir()) / "horae"
         for stale in path.parent.glob(f"{path.name}{MARK}*"):
             stale.unlink(missing_ok=True)
         return path.with_name(f"{path.name}{MARK}{self._env.new_id()}")

@@ -44,7 +44,7 @@ class Presence:
         await self._store.write(lambda: sessions.record_server(own, now))
         # One process owns a SQLite file. So another server in its table has ended, or serves the file of which this is
         # a copy.
-        seen = await self.servers() if self._store.driver.is_shared else [own]
+        seen = await self.servers() if self._store.database.is_shared else [own]
         self.addresses = sorted({server.url for server in seen if server.url and "gateway" in server.roles})
         return BEAT
 

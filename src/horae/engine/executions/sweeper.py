@@ -75,7 +75,7 @@ class Sweeper:
             return INTERVAL
         await self._heal()
         await self._finish_deletions()
-        await self._store.driver.ensure_partitions(now)
+        await self._store.database.ensure_partitions(now)
         await self._forget_executions(now)
         while await self._store.write(lambda: housekeeping.forget_expired(now, now - KEEP_SESSIONS)):
             await self._env.clock.sleep(0)
@@ -104,7 +104,7 @@ class Sweeper:
         retention = Retention(self._settings.retention, rules).excluding(
             await self._store.read(namespaces.archived_outcomes)
         )
-        while await self._store.driver.expire(now - retention.everywhere, longer=retention.longer_rules(now)):
+        while await self._store.database.expire(now - retention.everywhere, longer=retention.longer_rules(now)):
             await self._env.clock.sleep(0)
         if retention.is_plain or self._env.clock.monotonic() < self._walk_at:
             return
@@ -135,7 +135,7 @@ class Sweeper:
         The next round looks only at fires from LATE_BY before this instant onwards. Older rows can remain only if their
         fires were decided more than LATE_BY late; a separate index finds these rows.
         """
-        while await self._store.driver.expire_fires(self._fires_low, before):
+        while await self._store.database.expire_fires(self._fires_low, before):
             await self._env.clock.sleep(0)
         self._fires_low = before - LATE_BY
 

@@ -47,6 +47,6 @@ class TenancyPart(ServerPart):
         self.keys = ApiKeys(env, store, users)
         self.request_rates = RequestRates(env, base.settings.request_rate)
         self.sealed_kinds = SealedKinds(env, store, base.sealer)
-        self.store_report = StoreReport(env, store, self.sealed_kinds)
+        self.store_report = StoreReport(store, self.sealed_kinds)
         self.idempotent_requests = IdempotentRequests(env, store)
         self.backups = Backups(env, store)

@@ -63,7 +63,7 @@ class Scheduler:
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._clock = clock
-        self._is_inline = not store.driver.is_shared
+        self._is_inline = not store.database.is_shared
         self._batch_size = BatchSize(settings.fire_batch, INLINE if self._is_inline else APART)
         self._next: Instant | None = None  # when the next known timer is due
         self._low: Mark = FIRST  # timers that were due before this mark have been decided

@@ -49,7 +49,7 @@ class ServerInfoMetrics(Collector):
             " Triggers do not fire and nothing expires until the clock is corrected or the jump accepted."
         )
         yield gauge("clock_trusted", help_text, self._node.base.clock.trusted)
-        build = (__version__, platform.python_version(), self._node.store.driver.dialect)
+        build = (__version__, platform.python_version(), self._node.tenancy.store_report.kind)
         help_text = "Always 1; the labels are the version, Python's version and the kind of store."
         yield gauge("build_info", help_text, {build: 1}, ["version", "python", "store"])
 
@@ -65,14 +65,14 @@ class StoreMetrics(Collector):
         yield histogram(
             "store_operation_seconds",
             "Duration of operations of the store, by operation.",
-            by_label(node.store.timings.of),
+            by_label(node.tenancy.store_report.durations),
             ["operation"],
         )
         batches = {"submit": node.submitter.batches, **node.gateway.batches}
         help_text = "Requests that share a transaction (for the kind `read`: a read), by kind."
         yield histogram("group_commit_size", help_text, by_label(batches), ["kind"])
         help_text = "Transactions retried after a deadlock or a serialization failure."
-        yield counter("store_transaction_retries", help_text, node.store.driver.retries)
+        yield counter("store_transaction_retries", help_text, node.tenancy.store_report.retries)
         help_text = "The store's epoch. A restore or a failover increases it and ends executions of the former epoch."
         yield gauge("store_epoch", help_text, node.epoch)
         yield gauge("ready", "Whether the store answers.", node.ready and not self._stored.away)

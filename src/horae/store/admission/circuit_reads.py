@@ -70,6 +70,7 @@ def of_job(job: UUID, limit: int) -> Script[list[CircuitStatus]]:
 
 
 def status_of(circuit: CircuitRef) -> Script[CircuitStatus]:
+    """Return the status of a circuit."""
     return (yield from states_of([circuit]))[circuit]
 
 

@@ -140,6 +140,7 @@ def forget_lanes(before: Instant) -> Script[int]:
 
 
 def lanes_of_queue(queue: int) -> Script[list[int]]:
+    """Return the lanes of a queue."""
     return [row[0] for row in (yield Fetch(LANES, (queue,)))]
 
 

@@ -284,6 +284,7 @@ def _ended(given: Sequence[tuple[UUID]]) -> Script[dict[UUID, EndedExecution]]:
 
 
 def namespace_name(namespace: int) -> Script[str]:
+    """Return the name of a namespace, or an empty text if it does not exist."""
     rows = yield Fetch(NAMESPACE, (namespace,))
     return str(rows[0][0]) if rows else ""
 

@@ -199,4 +199,5 @@ def servers(seen_after: Instant) -> Script[list[ServerProcess]]:
 
 
 def remove_server(server_id: UUID) -> Script[None]:
+    """Remove a server from the list of servers."""
     yield Fetch(SERVER_GONE, (server_id,))

@@ -144,6 +144,7 @@ def add_first_admin(key: StoredKey) -> Script[bool]:
 
 
 def by_id(key_id: str) -> Script[StoredKey | None]:
+    """Return a key by its id."""
     rows = yield Fetch(ONE, (key_id,))
     return _stored(rows[0]) if rows else None
 

@@ -50,6 +50,7 @@ def of_job(job: UUID) -> Script[list[StoredTrigger]]:
 
 
 def by_name(job: UUID, name: str) -> Script[StoredTrigger | None]:
+    """Return a trigger of a job by its name."""
     rows = yield Fetch(NAMED, (job, name))
     return _shown(rows[0]) if rows else None
 

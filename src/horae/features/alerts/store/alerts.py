@@ -220,6 +220,7 @@ def end(ids: Sequence[UUID], now: Instant) -> Script[None]:
 
 
 def find(alert_id: UUID, namespace: int) -> Script[Alert | None]:
+    """Return an alert of a namespace by its id."""
     rows = yield Fetch(ONE, (alert_id, namespace))
     return _alert(rows[0]) if rows else None
 

@@ -172,6 +172,7 @@ def put_rule(namespace: int, name: str, rule: AnyRule, now: Instant) -> Script[S
 
 
 def set_rule_state(namespace: int, name: str, state: RuleState, now: Instant) -> Script[None]:
+    """Set the state of a rule."""
     yield Fetch(SET_STATE, (namespace, name, state, now))
 
 
@@ -181,6 +182,7 @@ def end_open(namespace: int, name: str, now: Instant) -> Script[list[Row]]:
 
 
 def delete_rule(namespace: int, name: str) -> Script[None]:
+    """Delete a rule."""
     yield Fetch(DELETE_RULE, (namespace, name))
 
 
@@ -217,6 +219,7 @@ def reseal(channel: StoredChannel, sealed: bytes) -> Script[bool]:
 
 
 def delete_channel(namespace: int, name: str) -> Script[None]:
+    """Delete a channel."""
     yield Fetch(DELETE_CHANNEL, (namespace, name))
 
 

@@ -86,6 +86,7 @@ def of_trigger(job: UUID, trigger: str, now: Instant) -> Script[list[Hook]]:
 
 
 def add(hook: Hook) -> Script[None]:
+    """Store a new webhook."""
     secrets = msgspec.json.encode(hook.secrets).decode()
     yield Fetch(ADD, (hook.hash, hook.namespace, hook.job, hook.trigger, secrets, hook.created_at))
 

@@ -32,7 +32,7 @@ class Recounter:
 
     def __init__(self, env: Env, store: Store, node: UUID, topics: Topics) -> None:
         self._env, self._store, self._node, self._topics = env, store, node, topics
-        self._alone = not store.driver.is_shared
+        self._alone = not store.database.is_shared
         self.alarm = Alarm()
 
     async def prepare(self) -> None:
