@@ -210,8 +210,8 @@ def test_misspelled_variables_are_found_without_those_set_for_commands():
 def test_a_setting_that_was_renamed_is_refused_with_its_new_name(tmp_path):
     file = tmp_path / "horae.toml"
     file.write_text('session_idle = "1h"\n')
-    for given in ({"environ": {}, "file": file}, {"environ": {"HORAE_SESSION_LIFE": "2d"}}):
-        with pytest.raises(BadInput, match=r"is called sign_in_(idle|life) now") as refused:
+    for given in ({"environ": {}, "file": file}, {"environ": {"HORAE_SECRET_KEY_FILE": "k"}}):
+        with pytest.raises(BadInput, match=r"is called (sign_in_idle|master_key_file) now") as refused:
             load(**given)
         assert refused.value.fields["field"] in TABLE
-    assert misspelled({"HORAE_SESSION_LIFE": "2d"}) == {}
+    assert misspelled({"HORAE_SECRET_KEY_FILE": "k"}) == {}

@@ -107,7 +107,7 @@ def _served(server: socketserver.BaseServer):
 
 def start(fleet: Fleet, name: str) -> str:
     key = base64.b64encode(bytes(32)).decode()
-    return fleet.add_server(name, HORAE_SECRET_KEY=key)
+    return fleet.add_server(name, HORAE_MASTER_KEY=key)
 
 
 def delivery_states(fleet: Fleet, server: str) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def test_servers_without_the_master_key_are_found():
     said = run(FakeApi(told), "doctor")
     assert said.exit_code == 1
     assert "without the master key: h, process 1" in said.stdout
-    assert "HORAE_SECRET_KEY_FILE" in said.stdout
+    assert "HORAE_MASTER_KEY_FILE" in said.stdout
 
 
 def test_a_clock_jump_is_reported_and_can_be_accepted():
@@ -241,7 +241,7 @@ def test_offline_checks_use_the_master_key_of_the_settings(tmp_path, monkeypatch
 
     asyncio.run(seal())
     for keys, state in ((FIRST, "ok"), (f"{SECOND},{FIRST}", "ok"), (SECOND, "fail"), ("", "fail")):
-        monkeypatch.setenv("HORAE_SECRET_KEY", keys)
+        monkeypatch.setenv("HORAE_MASTER_KEY", keys)
         assert checks(run(None, "doctor", "--offline", "-o", "json"))["master key"] == state
 
 

@@ -38,5 +38,5 @@ def test_secrets_are_listed_shown_deleted_and_sealed_again():
     assert "report" in run(api, "secrets", "show", "db").stdout
     assert run(api, "secrets", "delete", "db", "--force").exit_code == 0
     assert api.requests[-1].query == {"force": "true"}
-    assert "Sealed 2 secrets again" in run(api, "secrets", "rotate").stdout
-    assert json.loads(run(api, "secrets", "rotate", "-o", "json").stdout) == {"resealed": 2, "current": 1}
+    assert "Sealed 2 secrets again" in run(api, "master-key", "rotate").stdout
+    assert json.loads(run(api, "master-key", "rotate", "-o", "json").stdout) == {"resealed": 2, "current": 1}

@@ -110,12 +110,12 @@ def test_settings_name_the_key_and_refuse_an_invalid_one_without_showing_it(tmp_
     monkeypatch.chdir(tmp_path)
     made = engine_settings(load(environ={"HORAE_DATA": "state"}).settings)
     shared = engine_settings(load(environ={"HORAE_STORE": "postgresql://db/horae"}).settings)
-    given = engine_settings(load(environ={"HORAE_SECRET_KEY": f"{NEW}, {OLD}"}).settings)
+    given = engine_settings(load(environ={"HORAE_MASTER_KEY": f"{NEW}, {OLD}"}).settings)
 
     assert (Path(made.master_key_file), made.make_master_key) == (Path("state/secret.key"), True)
     assert shared.make_master_key is False
     assert given.master_keys == f"{NEW}, {OLD}"
     for wrong in ("c2hvcnQ=", "swordfish!"):
         with pytest.raises(BadInput, match="openssl") as refused:
-            load(environ={"HORAE_SECRET_KEY": wrong})
+            load(environ={"HORAE_MASTER_KEY": wrong})
         assert wrong not in str(refused.value)

@@ -42,7 +42,7 @@ WITHOUT_KEYS = {
     "namespaces.erase": "what is erased is not found again",
     "enrolments.redeem": "a token works once; its answer is a secret and never kept",
     "me.sign-out": "who is signed out stays so",
-    "secrets.rotate": "what is sealed with the first key is left as it is",
+    "master-key.rotate": "what is sealed with the first key is left as it is",
     "yaml.read": "it only reads what it is given",
     "me.create-sign-in-code": "another code harms nobody; its answer is a secret and never kept",
 }

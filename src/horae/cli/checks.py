@@ -128,8 +128,8 @@ def _servers(servers: Any) -> Check:
     lacking = [_place(one) for one in servers if one.raw.get("lacksMasterKey")]
     if lacking:
         remedy = (
-            "These servers grant no executions that need secrets. Give every server the same key with HORAE_SECRET_KEY"
-            " or HORAE_SECRET_KEY_FILE, and start it again."
+            "These servers grant no executions that need secrets. Give every server the same key with HORAE_MASTER_KEY"
+            " or HORAE_MASTER_KEY_FILE, and start it again."
         )
         return Check("servers", "fail", f"without the master key: {', '.join(lacking)}", remedy)
     return Check("servers", "ok", ", ".join(map(_server_in_words, servers)) or "this one")

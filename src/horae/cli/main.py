@@ -56,6 +56,7 @@ KERNEL: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry(
             "secrets", "Set and remove secrets, which jobs refer to as secret://NAME.", "horae.cli.tenancy.secrets"
         ),
+        CommandEntry("master-key", "Replace the master key, which encrypts all secrets.", "horae.cli.tenancy.secrets"),
         CommandEntry("sign-in", "Print a link with which one browser can sign in.", "horae.cli.tenancy.sign_in"),
         CommandEntry(
             "audit", "Show the audit log; check executions and fires of a live store.", "horae.cli.installation.audit"

@@ -15,7 +15,7 @@ from horae.client.kernel.jobs import JobsResource
 from horae.client.kernel.keys import KeysResource
 from horae.client.kernel.namespaces import NamespacesResource
 from horae.client.kernel.queues import QueuesResource
-from horae.client.kernel.secrets import SecretsResource
+from horae.client.kernel.secrets import MasterKeyResource, SecretsResource
 from horae.client.kernel.triggers import FiresResource, TriggersResource
 from horae.client.local import chosen_namespace, resolve
 from horae.client.loops import FORK_LOCK
@@ -71,6 +71,7 @@ class Client:
     keys: KeysResource
     users: UsersResource
     secrets: SecretsResource
+    master_key: MasterKeyResource
     circuits: CircuitsResource
     alerts: AlertsResource
     rollouts: RolloutsResource

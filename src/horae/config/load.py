@@ -242,12 +242,12 @@ def _check_rhythm(settings: Settings, found: Mapping[str, RawValue]) -> None:
 
 
 def _check_master_keys(settings: Settings, found: Mapping[str, RawValue]) -> None:
-    if "secret_key" not in found:
+    if "master_key" not in found:
         return
     try:
-        read_master_keys(str(settings.secret_key))
+        read_master_keys(str(settings.master_key))
     except BadInput as error:
-        raise found["secret_key"].refuse(TABLE["secret_key"], error.detail, error.remedy) from None
+        raise found["master_key"].refuse(TABLE["master_key"], error.detail, error.remedy) from None
 
 
 def _check_features(settings: Settings, found: Mapping[str, RawValue]) -> None:

@@ -175,17 +175,17 @@ class ServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Secret,
         about("The first administrator's key. Empty: the first start creates one and writes it to `data`/admin.key."),
     ] = Secret()
-    secret_key: Annotated[
+    master_key: Annotated[
         Secret,
         about(
             "The master key that encrypts secrets: 32 bytes as base64. Of several, separated by commas, the first"
             " encrypts, and all can decrypt. Servers that share a store need the same keys."
         ),
     ] = Secret()
-    secret_key_file: Annotated[
+    master_key_file: Annotated[
         str,
         about(
-            "A file with the master key, used if `secret_key` is empty. Empty: `data`/secret.key, which the first"
+            "A file with the master key, used if `master_key` is empty. Empty: `data`/secret.key, which the first"
             " start creates unless the store is PostgreSQL."
         ),
     ] = ""

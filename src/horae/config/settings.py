@@ -168,9 +168,9 @@ class Settings(ServerSettings, frozen=True, kw_only=True, forbid_unknown_fields=
         return self.data / "admin.key"
 
     @property
-    def secret_key_path(self) -> Path:
-        """The file of the master key, also if `secret_key_file` is empty."""
-        return Path(self.secret_key_file).expanduser() if self.secret_key_file else self.data / "secret.key"
+    def master_key_path(self) -> Path:
+        """The file of the master key, also if `master_key_file` is empty."""
+        return Path(self.master_key_file).expanduser() if self.master_key_file else self.data / "secret.key"
 
     @property
     def worker_key_file(self) -> Path:
@@ -208,4 +208,7 @@ def _row(name: str) -> Setting:
 DEFAULTS = Settings()
 _TYPES = get_type_hints(Settings, include_extras=True)
 TABLE: dict[str, Setting] = {name: _row(name) for name in Settings.__struct_fields__}
-RENAMED = {"session_idle": "sign_in_idle", "session_life": "sign_in_life"}  # former name -> current name
+RENAMED = {  # former name -> current name
+    "secret_key": "master_key", "secret_key_file": "master_key_file",
+    "session_idle": "sign_in_idle", "session_life": "sign_in_life",
+}  # fmt: skip

@@ -76,7 +76,7 @@ async def _sealed_state(store: "Store", settings: Settings) -> dict[str, Any]:
     from horae.engine.base.sealing import Sealer
     from horae.engine.tenancy.sealed_kinds import SealedKinds
 
-    sealer = Sealer(store.env, store, str(settings.secret_key), str(settings.secret_key_path))
+    sealer = Sealer(store.env, store, str(settings.master_key), str(settings.master_key_path))
     await sealer.prepare(recording=False)
     sealed: dict[str, Any] = msgspec.to_builtins(await SealedKinds(store.env, store, sealer).check())
     return sealed
@@ -87,7 +87,7 @@ def sealed_check(sealed: dict[str, Any]) -> Check:
     good, bad = sealed["decryptable"], sealed["undecryptable"]
     if bad:
         keys = ", ".join(sealed["missingKeys"]) or "none that is known"
-        remedy = "Also give the server the key that sealed these values: HORAE_SECRET_KEY=NEW,OLD."
+        remedy = "Also give the server the key that sealed these values: HORAE_MASTER_KEY=NEW,OLD."
         return Check("master key", "fail", f"{bad:,} sealed values cannot be decrypted; missing: {keys}", remedy)
     if not sealed["canSeal"]:
         state: State = "fail" if sealed["missingKeys"] else "warn"

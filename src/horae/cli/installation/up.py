@@ -96,9 +96,9 @@ async def greet(node: "ServerNode", serving: "Serving", settings: "Settings", ke
     if serving.remote:
         lines.append(f"  remote   {serving.remote}")
     lines += [f"  store    {masked(settings.store_url)}", f"  key      {key}"]
-    if settings.secret_key_path.exists() and not settings.secret_key:
+    if settings.master_key_path.exists() and not settings.master_key:
         lines.append(
-            f"  secrets  sealed with {settings.secret_key_path}: back it up, and keep it out of version control"
+            f"  secrets  sealed with {settings.master_key_path}: back it up, and keep it out of version control"
         )
     here = " in this folder" if settings.data == Path() else ""
     lines += ["", f"Three things to try next, in another terminal{here}:"]

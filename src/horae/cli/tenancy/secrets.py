@@ -1,4 +1,4 @@
-"""`horae secrets`: values that jobs refer to and that cannot be read back."""
+"""`horae secrets`: values that jobs refer to and that cannot be read back; `horae master-key`, which encrypts them."""
 
 import sys
 from pathlib import Path
@@ -57,10 +57,15 @@ request(
 )
 
 
+@click.group(cls=HoraeGroup, name="master-key", examples=("horae master-key rotate",))
+def master_key() -> None:
+    """Replace the master key, which encrypts all secrets."""
+
+
 request(
-    secrets, "secrets.rotate",
+    master_key, "master_key.rotate",
     message("Sealed {resealed} secrets again; {current} were already sealed with the first key."),
-    examples=("horae secrets rotate",),
+    examples=("horae master-key rotate",),
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`client.secrets`: set and delete secrets, which jobs refer to; no value can be read back."""
+"""`client.secrets`, which jobs refer to and whose values cannot be read back, and `client.master_key`."""
 
 from horae.client.encode import given
 from horae.client.transport.calls import Resource, path_of
@@ -41,6 +41,12 @@ class SecretsResource(Resource):
         `force`: Delete the secret even if jobs refer to it; their executions then fail.
         """
         await self._caller.delete(path_of("secrets", name), {"force": force or None})
+
+
+class MasterKeyResource(Resource):
+    """The key that encrypts the secrets of all namespaces."""
+
+    # `python -m tools.sdk` writes the methods below, from the routes of master-key.
 
     async def rotate(self) -> ApiDocument:
         """Encrypt all secrets of all namespaces with the first master key, so that other keys can be removed."""

@@ -20,7 +20,7 @@ from horae.model.tenancy.principal import Principal
 from horae.model.tenancy.sealed import decode_sealed, encode_sealed, is_sealed
 
 HIDDEN = "(sealed)"
-NOT_STORED = Raw(b'{"$notKept":"The server had no secret key to seal it with."}')
+NOT_STORED = Raw(b'{"$notKept":"The server had no master key to seal it with."}')
 
 log = structlog.get_logger("horae.engine")
 

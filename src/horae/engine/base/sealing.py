@@ -28,7 +28,7 @@ ID, SALT, NONCE, TAG = 8, 16, 12, 16
 HEAD = len(FORMAT) + ID
 LEAST = HEAD + SALT + NONCE + TAG
 _REMEDY = (
-    "Give every server the same master key: HORAE_SECRET_KEY, or a file named by HORAE_SECRET_KEY_FILE;"
+    "Give every server the same master key: HORAE_MASTER_KEY, or a file named by HORAE_MASTER_KEY_FILE;"
     " `openssl rand -base64 32` makes one."
 )
 log = structlog.get_logger("horae.engine")
@@ -186,7 +186,7 @@ def _no_key() -> MasterKeyMissing:
 def _unknown(name: str, keys: dict[bytes, MasterKey]) -> MasterKeyMissing:
     given = ", ".join(key.name for key in keys.values()) or "none"
     detail = f"Sealed data of this store needs the master key {name}; this server was given {given}."
-    return MasterKeyMissing(detail, "Give it that key, too: HORAE_SECRET_KEY=NEW,OLD, or both in the key file.")
+    return MasterKeyMissing(detail, "Give it that key, too: HORAE_MASTER_KEY=NEW,OLD, or both in the key file.")
 
 
 def _broken() -> MasterKeyMissing:

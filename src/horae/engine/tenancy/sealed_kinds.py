@@ -100,7 +100,7 @@ class MasterKeyCheck:
         missing = known - self._sealer.names
         keyless = bool(missing) and (not self._sealer.can_seal or (await self._secrets.count_readable())[1] > 0)
         if keyless and not self._directory.keyless:
-            remedy = "give it the key that the other servers have: HORAE_SECRET_KEY, or HORAE_SECRET_KEY_FILE"
+            remedy = "give it the key that the other servers have: HORAE_MASTER_KEY, or HORAE_MASTER_KEY_FILE"
             log.error("this server hands out no work that needs secrets", missing_keys=sorted(missing), remedy=remedy)
         if self._directory.keyless and not keyless:
             log.info("this server hands out work that needs secrets again")

@@ -96,7 +96,7 @@ async def verify(api: Api) -> None:
         api.out.say(f"The log is intact: {verdict['rows']:,} rows, head {verdict['head']}.")
         if not verdict["signed"]:
             api.out.say(
-                "Its head is not signed, so removed rows at the end are not noticed. To sign it, set HORAE_SECRET_KEY."
+                "Its head is not signed, so removed rows at the end are not noticed. To sign it, set HORAE_MASTER_KEY."
             )
     else:
         api.out.say(f"The log is broken at row {verdict['broken']['seq']:,}: {verdict['broken']['reason']}.")

@@ -38,7 +38,7 @@ def read_master_keys(text: str) -> tuple[MasterKey, ...]:
     """Read keys separated by commas, spaces or line breaks, without duplicates. Errors reveal no part of a key."""
     parts = [part for part in _BETWEEN.split(text) if part]
     if len(parts) > MOST:
-        raise BadInput(f"There are {len(parts)} master keys.", f"At most {MOST} are taken.", field="secret_key")
+        raise BadInput(f"There are {len(parts)} master keys.", f"At most {MOST} are taken.", field="master_key")
     keys = [master_key(_read(part, number)) for number, part in enumerate(parts, 1)]
     return tuple({key.id: key for key in keys}.values())
 
@@ -47,10 +47,10 @@ def _read(part: str, number: int) -> bytes:
     try:
         key = base64.b64decode(part.replace("-", "+").replace("_", "/"), validate=True)
     except (binascii.Error, ValueError):
-        raise BadInput(f"Master key {number} is not base64.", MAKE, field="secret_key") from None
+        raise BadInput(f"Master key {number} is not base64.", MAKE, field="master_key") from None
     if len(key) != SIZE:
         said = f"Master key {number} has {len(key)} bytes, and {SIZE} are needed."
-        raise BadInput(said, MAKE, field="secret_key")
+        raise BadInput(said, MAKE, field="master_key")
     return key
 
 

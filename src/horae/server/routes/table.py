@@ -20,7 +20,7 @@ from horae.server.routes.definitions import apply, jobs, versions
 from horae.server.routes.executions import executions
 from horae.server.routes.fleet import autoscale, enrolments, sessions, workers
 from horae.server.routes.system import health, installation, openapi, stream, ui
-from horae.server.routes.tenancy import keys, me, namespaces, secrets
+from horae.server.routes.tenancy import keys, master_key, me, namespaces, secrets
 from horae.server.routes.triggers import calendars, fires, triggers
 from horae.server.scopes import unscoped
 
@@ -43,6 +43,7 @@ KERNEL = (
     holds,
     keys,
     secrets,
+    master_key,
     enrolments,
     namespaces,
     installation,

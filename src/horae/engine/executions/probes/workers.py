@@ -54,7 +54,7 @@ async def no_key(sources: Sources, case: Case) -> list[Blocker]:
         f"It needs the master key, which is missing at {', '.join(lacking[:MOST_NAMED])}."
         " Servers without the key do not give it to workers."
     )
-    remedy = "Give every server the same key: HORAE_SECRET_KEY, or HORAE_SECRET_KEY_FILE."
+    remedy = "Give every server the same key: HORAE_MASTER_KEY, or HORAE_MASTER_KEY_FILE."
     return [closed("no-key", message, remedy, servers=lacking[:MOST_NAMED], of=max(len(gateways), len(lacking)))]
 
 

@@ -6,13 +6,13 @@ from msgspec import Meta
 
 from horae.errors import Conflict, MasterKeyMissing, NotFound
 from horae.model.base.view import Page
-from horae.model.tenancy.secret_view import RotationView, SecretView
-from horae.server.access import ADMIN, EDIT, INSTALLATION
+from horae.model.tenancy.secret_view import SecretView
+from horae.server.access import ADMIN, EDIT
 from horae.server.call import ApiCall
 from horae.server.reading.bodies import RequestBody
 from horae.server.reading.queries import Paged, Query
 from horae.server.reply import Response, nothing, ok
-from horae.server.route import ACTION, API, delete, get, post, put
+from horae.server.route import ACTION, API, delete, get, put
 from horae.server.scopes import closed
 
 
@@ -61,12 +61,3 @@ async def delete_secret(call: ApiCall, query: DeleteSecretQuery) -> Response:
     """Delete a secret to which no job refers."""
     await call.node.base.secrets.delete(call.namespace, call.path("name"), force=query.force)
     return nothing()
-
-
-@post(
-    f"{API}/master-key/rotation", "secrets.rotate", RotationView,
-    access=INSTALLATION, scope=closed, audit=ACTION, idempotency="none", refuses=(MasterKeyMissing,),
-)  # fmt: skip
-async def rotate(call: ApiCall) -> Response:
-    """Encrypt all secrets of all namespaces with the first master key, so that other keys can be removed."""
-    return ok(await call.node.tenancy.sealed_kinds.rotate())
