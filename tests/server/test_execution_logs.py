@@ -1,12 +1,12 @@
 """Logs over REST: windows, searches, and the whole log as text."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import msgspec
 
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, LogLines
-from horae.server.streaming.download import StreamedText
+from horae.server.streaming.download import StreamedContent
 from tests.server.conftest import Api
 from tests.server.test_executions import EXECUTIONS
 from tests.server.test_jobs import create
@@ -15,13 +15,16 @@ SAID = ["INFO begin", "ERROR Timeout: 5 ms", "caf\u00e9", "WARNING slow", "bye"]
 
 
 async def test_a_download_ends_with_its_connection_and_lets_others_have_their_turn():
-    made = 0
+    made, is_closed = 0, False
 
-    async def pieces() -> AsyncIterator[bytes]:
-        nonlocal made
-        while made < 1000:
-            made += 1
-            yield b"x"
+    async def pieces() -> AsyncGenerator[bytes]:
+        nonlocal made, is_closed
+        try:
+            while made < 1000:
+                made += 1
+                yield b"x"
+        finally:
+            is_closed = True
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.disconnect"}
@@ -29,8 +32,9 @@ async def test_a_download_ends_with_its_connection_and_lets_others_have_their_tu
     async def send(message: Any) -> None:
         """Send without waiting: data for a lost connection is dropped."""
 
-    await StreamedText(pieces(), b"text/plain")({}, receive, send)
+    await StreamedContent(pieces(), b"text/plain")({}, receive, send)
     assert made < 5
+    assert is_closed
 
 
 async def test_a_log_is_read_by_windows_searched_and_downloaded(api: Api, worker: Api):

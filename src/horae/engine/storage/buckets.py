@@ -3,7 +3,7 @@
 Credentials, region and endpoint are read from the server's environment, in the variables of the stores' own tools.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -29,7 +29,7 @@ class Bucket:
 
         await obstore.put_async(store, location, pieces)
 
-    async def read(self, location: str) -> AsyncIterator[bytes]:
+    async def read(self, location: str) -> AsyncGenerator[bytes]:
         store = self._store()
         import obstore
 

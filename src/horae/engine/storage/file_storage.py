@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -25,7 +25,7 @@ class FileStorage(Protocol):
         """Store a file; it is durable on return. After an exception no reader uses the partial file."""
         ...
 
-    def read(self, location: str) -> AsyncIterator[bytes]:
+    def read(self, location: str) -> AsyncGenerator[bytes]:
         """Return a file's content in pieces. Raises FileNotFoundError."""
         ...
 
@@ -67,7 +67,7 @@ class Folder:
             os.close(descriptor)
         await asyncio.to_thread(_sync, path.parent)
 
-    async def read(self, location: str) -> AsyncIterator[bytes]:
+    async def read(self, location: str) -> AsyncGenerator[bytes]:
         file = await asyncio.to_thread((self._root / location).open, "rb")
         try:
             while piece := await asyncio.to_thread(file.read, PIECE):

@@ -2,7 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from contextlib import aclosing
 from uuid import UUID
 
 import structlog
@@ -93,7 +94,7 @@ class Artifacts:
             lambda: artifacts.artifacts_of(parcel_of(resolved), index_of(resolved), after, limit)
         )
 
-    async def get(self, namespace: int, execution: str | UUID, name: str) -> tuple[Artifact, AsyncIterator[bytes]]:
+    async def get(self, namespace: int, execution: str | UUID, name: str) -> tuple[Artifact, AsyncGenerator[bytes]]:
         """Return an artifact, and its content in pieces."""
         resolved = (await self._executions.find(namespace, execution)).execution.id
         artifact = await self._store.read(lambda: artifacts.artifact_of(parcel_of(resolved), index_of(resolved), name))
@@ -102,7 +103,7 @@ class Artifacts:
             raise NotFound(f"This execution has no artifact {name[:60]!r}.", remedy)
         return artifact, await self._begin(artifact)
 
-    async def _begin(self, artifact: Artifact) -> AsyncIterator[bytes]:
+    async def _begin(self, artifact: Artifact) -> AsyncGenerator[bytes]:
         """Return the content in pieces. The first piece is read at once, so that missing content raises Gone here."""
         pieces = self.place.read(artifact.location)
         try:
@@ -111,10 +112,11 @@ class Artifacts:
             remedy = "If there are several servers, all of them must be able to reach the same storage of artifacts."
             raise Gone(f"The content of {artifact.name!r} is not at {self.place.url}.", remedy) from None
 
-        async def whole() -> AsyncIterator[bytes]:
-            yield first
-            async for piece in pieces:
-                yield piece
+        async def whole() -> AsyncGenerator[bytes]:
+            async with aclosing(pieces):
+                yield first
+                async for piece in pieces:
+                    yield piece
 
         return whole()
 

@@ -19,7 +19,7 @@ from horae.server.reading.queries import Limit, Paged, Query
 from horae.server.reply import Header, Response, ok
 from horae.server.route import API, UNRECORDED, get, put
 from horae.server.scopes import by_execution, by_session
-from horae.server.streaming.download import StreamedFile
+from horae.server.streaming.download import StreamedContent
 
 
 class HeldItem(Query, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ async def list_artifacts(call: ApiCall, query: ArtifactList) -> Response:
 async def read(call: ApiCall) -> Response:
     """Read a file that an execution left behind."""
     artifact, pieces = await call.node.part(ArtifactsPart).artifacts.get(call.namespace, call.id(), call.path("file"))
-    return StreamedFile(pieces, artifact.size, _kind(artifact.type), _headers(artifact))
+    return StreamedContent(pieces, _kind(artifact.type), _headers(artifact), artifact.size)
 
 
 def _kind(media_type: str) -> bytes:

@@ -15,7 +15,7 @@ from horae.server.reading.queries import Cursor, Query
 from horae.server.reply import UNCACHED, Response, ok
 from horae.server.route import API, get
 from horae.server.scopes import by_execution
-from horae.server.streaming.download import StreamedText
+from horae.server.streaming.download import StreamedContent
 
 LineNumber = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 GREP = "Only lines with this text, in which `*` matches anything. With the prefix `re:` it is a regular expression."
@@ -72,7 +72,7 @@ async def download_log(call: ApiCall, query: LogText) -> Response:
         call.namespace, call.id(), _wanted(query), timestamps=query.timestamps
     )
     name = (b"content-disposition", b'attachment; filename="%s.log"' % str(call.id()).encode())
-    return StreamedText(text, b"text/plain; charset=utf-8", headers=(UNCACHED, name))
+    return StreamedContent(text, b"text/plain; charset=utf-8", headers=(UNCACHED, name))
 
 
 def _wanted(query: LogLinesOf) -> LineSelection:

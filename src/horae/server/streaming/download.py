@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
 from typing import BinaryIO
 
 from horae.server.reply import Header, Receive, Response, Scope, Send
@@ -32,48 +33,29 @@ class Download(Response):
             self._file.close()
 
 
-class StreamedFile(Response):
-    """A content of a known length that arrives in pieces."""
+class StreamedContent(Response):
+    """A content that arrives in pieces. `pieces` is closed when the answer ends, also when the client has gone."""
 
     __slots__ = ("_pieces", "_size")
 
-    def __init__(self, pieces: AsyncIterator[bytes], size: int, kind: bytes, headers: Iterable[Header] = ()) -> None:
+    def __init__(
+        self, pieces: AsyncGenerator[bytes], kind: bytes, headers: Iterable[Header] = (), size: int | None = None
+    ) -> None:
         super().__init__(200, kind=kind, headers=headers)
         self._pieces, self._size = pieces, size
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         gone = asyncio.ensure_future(_gone(receive))
+        length = () if self._size is None else ((b"content-length", b"%d" % self._size),)
         try:
-            await self.start(send, (b"content-type", self.kind), (b"content-length", b"%d" % self._size))
-            async for piece in self._pieces:
-                await asyncio.sleep(0)  # pieces may arrive without waiting: let other tasks, and `gone`, run
-                if gone.done():
-                    return
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
-        finally:
-            gone.cancel()
-
-
-class StreamedText(Response):
-    """A content of unknown length that arrives in pieces."""
-
-    __slots__ = ("_pieces",)
-
-    def __init__(self, pieces: AsyncIterator[bytes], kind: bytes, headers: Iterable[Header] = ()) -> None:
-        super().__init__(200, kind=kind, headers=headers)
-        self._pieces = pieces
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        gone = asyncio.ensure_future(_gone(receive))
-        try:
-            await self.start(send, (b"content-type", self.kind))
-            async for piece in self._pieces:
-                await asyncio.sleep(0)  # pieces may arrive without waiting: let other tasks, and `gone`, run
-                if gone.done():
-                    return
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
+            async with aclosing(self._pieces) as pieces:
+                await self.start(send, (b"content-type", self.kind), *length)
+                async for piece in pieces:
+                    await asyncio.sleep(0)  # pieces may arrive without waiting: let other tasks, and `gone`, run
+                    if gone.done():
+                        return
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                await send({"type": "http.response.body", "body": b""})
         finally:
             gone.cancel()
 

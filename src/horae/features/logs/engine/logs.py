@@ -1,6 +1,6 @@
 """Reads of log lines: after a line, before a line, or the last lines, with or without a filter."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Annotated, Protocol
 from uuid import UUID
 
@@ -120,7 +120,7 @@ class ExecutionLogs:
         wanted: LineSelection = ALL,
         *,
         timestamps: bool = False,
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         """Return all lines as one text, in chunks; with `timestamps`, each line begins with its time."""
         line_filter = wanted.filter
         e = (await self._executions.find(namespace, execution)).execution
@@ -128,7 +128,7 @@ class ExecutionLogs:
 
     async def _pieces(
         self, e: Execution, wanted: LineSelection, line_filter: LineFilter | None, times: bool
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         place, more = START, True
         span = LineRange(id=e.id, attempt=wanted.attempt, filter=line_filter, limit=TOGETHER, bytes=BYTES_TOGETHER)
         while more:

@@ -1,5 +1,6 @@
 """`schedule` and `triggers`: the triggers of a job and their rules, each as one object or a cron text."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -16,6 +17,8 @@ from horae.model.triggers.decisions.schedule import OTHER_FIELDS, TriggerKind, a
 from horae.model.triggers.decisions.values import Timed
 
 MOST_TRIGGERS = 1_000
+# The word `schedule` in an error, and quoted texts, which the user wrote or which name the field `schedule` itself.
+_WORD_OR_QUOTED = re.compile(rf"""\"[^"]*"|(?<!\w)'[^']*'|`[^`]*`|\b{SCHEDULE}\b""")
 _TRIGGERS = 'Write a list such as [{"name": "nightly", "cron": "0 2 * * *"}, {"name": "often", "every": "5m"}].'
 
 
@@ -61,7 +64,8 @@ def errors_under(field: str) -> Iterator[None]:
         named = str(error.fields.get("field", SCHEDULE))
         in_schedule = named.startswith(SCHEDULE)
         error.fields["field"] = field + named.removeprefix(SCHEDULE) if in_schedule else f"{field}.{named}"
-        error.detail = error.detail.replace(f"{SCHEDULE}.", f"{field}.").replace("schedule", "trigger")
+        detail = error.detail.replace(f"{SCHEDULE}.", f"{field}.")
+        error.detail = _WORD_OR_QUOTED.sub(lambda found: "trigger" if found[0] == SCHEDULE else found[0], detail)
         raise
 
 
