@@ -164,7 +164,7 @@ def _workers(workers: Any) -> Check:
 
 
 async def _queued(client: Any) -> Check:
-    """Look for queued executions that no live worker can run, by explaining one of each job, for MOST_JOBS jobs."""
+    """Explain one queued execution of each of MOST_JOBS jobs, to find those that no live worker can run."""
     jobs = {one.raw["jobName"]: one.raw for one in await client.executions.list(status="queued", limit=MOST_EXECUTIONS)}
     stuck: dict[str, list[str]] = {}
     for name, execution in list(jobs.items())[:MOST_JOBS]:

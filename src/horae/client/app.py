@@ -50,8 +50,8 @@ _MOST_DESCRIPTION = 4096
 def cron(expression: str, tz: str | None = None, **rules: Unpack[CronOptions]) -> dict[str, Any]:
     """Return a trigger that fires at the times of a cron expression, in a time zone (UTC by default).
 
-    Pass it as `schedule` or in `triggers`. `rules` are the options of a trigger in the REST API by their Python names,
-    such as `start_at`, `max_fires` and `name`, here and in `every` and `once`.
+    Pass it as `schedule` or in `triggers`. Here and in `every` and `once`, `rules` are the options of a trigger in the
+    REST API by their Python names, such as `start_at`, `max_fires` and `name`.
     """
     return _trigger(cron=expression, timezone=tz, **rules)
 
@@ -90,7 +90,7 @@ class AppJob(Submittable[Callable[P, R]], Generic[P, R]):
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
-    # In a workflow, it is called without the context, and the returned value stands for the result.
+    # In a workflow, a job is called without the context, and the returned value stands for the result.
     @overload
     def __call__(
         self: "Submittable[Callable[Concatenate[Context, Q], Coroutine[Any, Any, Any]]]",
@@ -253,14 +253,14 @@ class App:
         document = {"name": chosen, "python": python, "description": about[:_MOST_DESCRIPTION], **options}
         encode(document, f"The job {chosen!r}")
         job = AppJob(self, function, chosen, document, rule)
-        if "batch" not in document:  # its params are those of an item
+        if "batch" not in document:  # the params of a batch are those of an item
             job.signature.binder(document.get("params", {}))  # refuses params that the function does not have
         self.jobs[chosen] = job
         return job
 
     def _free_name(self, chosen: str) -> str:
         if not NAME.fullmatch(chosen):
-            remedy = "Give it one with @app.job(name=...): letters, digits, '.', '_' and '-'."
+            remedy = "Choose a name with @app.job(name=...): letters, digits, '.', '_' and '-'."
             raise BadInput(f"{chosen!r} cannot be the name of a job.", remedy, field="name")
         if chosen in self.jobs or chosen in self.workflows:
             raise BadInput(f"There is already a job {chosen!r} in this app.", "Rename one of them.", field="name")

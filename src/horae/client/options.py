@@ -336,7 +336,7 @@ class SubmitOptions(TypedDict, total=False):
     """The options of a submission."""
 
     delay: Span | None
-    """How much later it runs."""
+    """The wait before it runs."""
     at: datetime | str | None
     """When it runs."""
     key: str | None
@@ -346,7 +346,7 @@ class SubmitOptions(TypedDict, total=False):
     priority: int | None
     """From 0 (least urgent) to 9 (most urgent); the default is the job's own."""
     deadline: datetime | str | None
-    """When it should have ended; deadline queues order by it."""
+    """When it should end; deadline queues order by this."""
     within: Span | None
     """The deadline, as a span after it is due."""
     tags: Mapping[str, str] | None
@@ -363,13 +363,13 @@ class BulkOptions(TypedDict, total=False):
     """The shared options of a bulk submission."""
 
     delay: Span | None
-    """How much later it runs."""
+    """The wait before it runs."""
     at: datetime | str | None
     """When it runs."""
     priority: int | None
     """From 0 (least urgent) to 9 (most urgent); the default is the job's own."""
     deadline: datetime | str | None
-    """When it should have ended; deadline queues order by it."""
+    """When it should end; deadline queues order by this."""
     within: Span | None
     """The deadline, as a span after it is due."""
     tags: Mapping[str, str] | None

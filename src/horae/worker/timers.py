@@ -20,7 +20,7 @@ class ScheduledCall:
         self._timers = timers
 
     def cancel(self) -> None:
-        """Do not make the call. The timer is removed later, together with other cancelled timers."""
+        """Cancel the call. Its timer is removed when it is due, or with many other cancelled timers."""
         if self.call is not None:
             self.call, self.args = None, ()
             self._timers.forget_one()
@@ -53,7 +53,7 @@ class Timers:
         return self.at(self._clock.monotonic() + seconds, call, *args)
 
     def forget_one(self) -> None:
-        """Count a cancelled timer. If more than half of all timers are cancelled, remove the cancelled ones."""
+        """Count a cancelled timer. If these are more than 100, and more than half of all, remove them."""
         self._cancelled += 1
         if self._cancelled > 100 and self._cancelled > len(self._heap) // 2:
             self._heap = [entry for entry in self._heap if entry[2].call is not None]

@@ -13,7 +13,7 @@ from horae.store.contract import Store
 from horae.store.executions.reads import depths
 
 MOST_CIRCUITS = 10_000
-MOST_HOLDERS = 100_000  # counted at most
+MOST_HOLDERS = 100_000  # held keys to count
 Labels = tuple[str, ...]  # the name of a namespace, then of an object in it
 Table = Counter[Labels]
 

@@ -1,7 +1,7 @@
-"""Unguessable texts: keys, cookies, codes and tokens. Only this file generates them; the store keeps their hashes.
+"""Unguessable texts: keys, cookies, codes and tokens. Only this file generates them.
 
-A key has the form `hk_<id>_<secret>`: the id is shown in lists, the secret has 256 random bits. So a plain SHA-256 is a
-sufficient hash for storage.
+The store keeps only hashes of those that give access. A key has the form `hk_<id>_<secret>`: the id is shown in lists,
+the secret has 256 random bits. So a plain SHA-256 is a sufficient hash for storage.
 """
 
 import base64
@@ -30,7 +30,7 @@ def new_key_text() -> tuple[str, str]:
 
 
 def new_cookie() -> tuple[str, str]:
-    """Return a new cookie and the CSRF token that its writes must send."""
+    """Return a new cookie, and the CSRF token that writing requests send with it."""
     return secrets.token_urlsafe(32), secrets.token_urlsafe(24)
 
 

@@ -1,4 +1,4 @@
-"""Dependencies: the jobs that a job waits for and starts, as users see them, and the end of joins that stay incomplete.
+"""Dependencies: which jobs a job waits for or starts, as users see them; and the service that ends incomplete joins.
 
 A waiting execution is skipped when a required job fails, and ends when it has waited for too long.
 """

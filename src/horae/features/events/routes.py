@@ -49,8 +49,8 @@ async def send(call: ApiCall, body: dict[str, Any], query: DryRun) -> Response:
 
     When this answers 202, the event and the executions that it started are stored. A repeated `id` answers 200 with the
     first result and starts nothing; without an `id`, the Idempotency-Key is used. An event without listeners is no
-    error: `note` says so. With `dryRun`, one event is decided at every trigger but not stored (200): the answer shows
-    which triggers would fire, and why others would not.
+    error: `note` says so. With `dryRun`, which takes one event, nothing is stored; the answer (200) shows which
+    triggers would fire, and why others would not.
     """
     if query.dry_run:
         return ok(await call.node.part(EventsPart).intake.plan(call.namespace, _alone(body)))

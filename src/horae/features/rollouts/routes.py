@@ -51,7 +51,7 @@ async def get_rollout(call: ApiCall) -> Response:
     access=EDIT, scope=by_job, audit=CHANGES, takes=RolloutBody, headers=IF_MATCH, refuses=REFUSES,
 )  # fmt: skip
 async def put_rollout(call: ApiCall, body: dict[str, Any]) -> Response:
-    """Begin a rollout: run other versions of a job for shares of new executions; or change the active rollout."""
+    """Begin a rollout of other versions to shares of a job's new executions, or change the active rollout."""
     ref, if_match = call.path("ref"), call.if_match()
     return ok(
         await call.node.part(RolloutsPart).rollouts.put(call.namespace, ref, body, by=call.caller, if_match=if_match)

@@ -100,11 +100,11 @@ def check_window(name: str, calendar: Calendar, now: Instant) -> tuple[Instant, 
     """
     begin, end = next_opening(calendar, now)
     if begin == NEVER:
-        remedy = "A window holds starts while its calendar is open: name one that opens."
+        remedy = "A window is active while its calendar is open: name one that opens."
         raise BadInput(f'Calendar "{name}" never opens again, so the window would never hold anything.', remedy)
     if end is None:
         when = "now" if begin <= now else f"at {format_instant(begin)}"
-        remedy = "A window holds starts while its calendar is open: name one that closes, such as nights or a date."
+        remedy = "A window is active while its calendar is open: name one that closes, such as nights or a date."
         raise BadInput(f'Calendar "{name}" opens {when} and never closes, so nothing would ever start again.', remedy)
     return AT_ONCE if begin <= now else begin, end
 

@@ -82,7 +82,7 @@ class VirtualTimes(Generic[K]):
         self._set(share, self.virtual(share) + amount)
 
     def correct(self, share: K, amount: float) -> None:
-        """Add to the charges of a share, or subtract a negative amount.
+        """Add an amount, which may be negative, to the charges of a share.
 
         `amount` is the difference between the real and the expected cost, divided by the share's weight; or a charge
         that another server has made.

@@ -27,7 +27,7 @@ class Slice(Struct, frozen=True, kw_only=True, gc=False):
     attempt: int = 0  # the fencing token: grows with every claim and never repeats
     failures: int = 0  # failures of the job itself, which count against its retries
     losses: int = 0  # how often its worker was lost; from 2 on, the items are suspects, see model/fleet/suspects.py
-    alone: int = 0  # how many of these workers held nothing else
+    alone: int = 0  # how many of the lost workers held nothing else
     width: int = 0  # the largest size in bytes of one item with its `Extra`, in the answer to a worker's exchange
     flags: int = 0  # bits, mostly for bookkeeping when the slice leaves a shelf, see model/admission/keys.py
 

@@ -87,7 +87,7 @@ def contains(meter: Meter, holder: Any, value: Any) -> bool:
 
 
 def ordered(meter: Meter, a: Any, b: Any, compare: Callable[[Any, Any], bool]) -> bool:
-    """Compare two values by order."""
+    """Compare two values with an operator such as `<`."""
     if not _alike(a, b) or a is None or isinstance(a, list | dict):
         raise EvaluationError(f"{kind(a)} and {kind(b)} cannot be ordered")
     if isinstance(a, str):

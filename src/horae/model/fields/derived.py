@@ -24,7 +24,7 @@ def body(
 ) -> Any:
     """Make the struct of a request body. A null field counts as left out, except for the required fields in `needed`.
 
-    `types` overrides the types of fields that the OpenAPI document can describe better than their kinds do.
+    `types` replaces the types of some fields by ones that describe them better in the OpenAPI document.
     """
     fields: list[Any] = []
     for row in table.rows:
@@ -61,7 +61,7 @@ def reader(rows: Iterable[Row], struct: type[Struct], arguments: str, **beside: 
 
 
 def view(table: Table, name: str, doc: str, base: type[Struct]) -> Any:
-    """Make the struct of an answer. A required field that belongs to a group may be absent from it."""
+    """Make the struct of an answer. A required field may be absent from the answer if it belongs to a group."""
     fields = [
         (row.keyword, Annotated[_shown(table, row), Meta(description=row.field.help)], _kept(table, row))
         for row in table.rows

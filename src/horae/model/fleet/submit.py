@@ -50,7 +50,7 @@ class Submit(Wire, frozen=True, kw_only=True):
     params: Annotated[
         Raw, SubmitField(_PARAMS, "Params; they override the job's own by name.", sdk=False, shared=False, flag="param")
     ] = ABSENT
-    delay: Annotated[Length | None, SubmitField(_SPAN, "How much later it runs.", example="10m")] = None
+    delay: Annotated[Length | None, SubmitField(_SPAN, "The wait before it runs.", example="10m")] = None
     at: Annotated[At | None, SubmitField(Moment(), "When it runs.", example="2026-11-15T08:00:00Z")] = None
     key: Annotated[
         str | None,
@@ -69,9 +69,7 @@ class Submit(Wire, frozen=True, kw_only=True):
         int | None,
         SubmitField(Integer(0, 9), "From 0 (least urgent) to 9 (most urgent); the default is the job's own."),
     ] = None
-    deadline: Annotated[At | None, SubmitField(Moment(), "When it should have ended; deadline queues order by it.")] = (
-        None
-    )
+    deadline: Annotated[At | None, SubmitField(Moment(), "When it should end; deadline queues order by this.")] = None
     within: Annotated[Length | None, SubmitField(_SPAN, "The deadline, as a span after it is due.", example="2h")] = (
         None
     )

@@ -1,4 +1,4 @@
-"""Master keys as users write them: base64 of 32 bytes each. The first key seals (encrypts), all keys open."""
+"""Master keys as users write them: base64 of 32 bytes each. The first key encrypts, and every key decrypts."""
 
 import base64
 import binascii

@@ -58,7 +58,7 @@ class RequestFraming:
         """Return the next request, or the next piece of its body; None if more bytes are needed.
 
         A request includes its body if that has arrived already. It is `whole` once its last piece, which may be empty,
-        is taken. Raises BadInput or HeadTooLong for anything that is not HTTP/1.1; then nothing more can be taken.
+        is taken. Raises BadInput or HeadTooLong for anything but HTTP/1.1 and 1.0; then nothing more can be taken.
         """
         stage = self._stage
         if stage == HEAD and self._at < len(self._bytes):

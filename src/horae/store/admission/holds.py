@@ -1,6 +1,6 @@
 """Scripts that open, change and end holds.
 
-A maintenance window is a hold that follows a calendar: when it ends, it moves to the calendar's next opening.
+A maintenance window is a hold that follows a calendar: after an opening, it moves to the next one.
 
 A transaction that opens a hold locks the table against claims, see `hold_query`. So after its commit, no server starts
 an execution in the queues that it covers.
@@ -117,7 +117,7 @@ def running_by_queue(namespace: int) -> Script[dict[int, int]]:
 def open_hold(hold: Hold) -> Script[Hold]:
     """Open a hold that begins at its `from_at`. This waits for claims under way, and later claims see the hold.
 
-    If the queue (or the namespace) already has a hold with the same reason, or a window of the same calendar, this one
+    If the queue (or the namespace) already has a hold with the same reason, or a window of the same calendar, that one
     is changed instead. Raises Conflict when the namespace has MAX_HOLDS.
     """
     yield Lock(table="holds")  # guard: hold-locks-claims
@@ -140,7 +140,7 @@ def open_hold(hold: Hold) -> Script[Hold]:
 
 
 def release(namespace: int, queue: int | None, reason: str | None, by: str, now: Instant) -> Script[list[Hold]]:
-    """End the holds with a planned end of a queue, or with `queue` None of the whole namespace; not its windows.
+    """End the holds of a queue, or with `queue` None of the whole namespace, except pauses and windows.
 
     With `reason`, only holds with that reason end.
     """
@@ -163,7 +163,7 @@ def remove_window(namespace: int, queue: int | None, calendar: str, by: str, now
 def advance(now: Instant) -> Script[AdvancedHolds]:
     """End holds whose time is over, and move windows whose opening is over to the next one.
 
-    Rows are locked with SKIP LOCKED, so that of concurrent servers only one handles each hold.
+    Rows are locked with SKIP LOCKED, so that only one of several servers handles each hold.
     """
     due = [read_hold(row) for row in (yield Fetch(DUE, (now,)))]
     over = [hold for hold in due if hold.calendar is None]

@@ -49,7 +49,7 @@ class OwnDriver(ABC):
     async def snapshot(self) -> AsyncIterator[Read]:
         """Yield the usual `read`, whose calls do not share a snapshot.
 
-        Only this process writes to the store, so the caller makes sure that nothing is written meanwhile.
+        The caller makes sure that this process writes nothing meanwhile; no other process can.
         """
         yield self.read
 

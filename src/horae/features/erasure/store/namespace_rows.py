@@ -65,7 +65,7 @@ JOBS = Statement(
 WORKERS = Statement("workers_of_namespace", "SELECT count(*) FROM sessions WHERE namespace = $1 AND ended_at IS NULL")
 _TRIGGERS = "trigger_id IN (SELECT id FROM triggers WHERE namespace = $1)"
 _DEPENDENTS = "dependent IN (SELECT id FROM jobs WHERE namespace = $1)"
-# The order matters: a table that is needed to find the rows of another table comes after that table.
+# The order matters: a table comes after all tables whose rows are found through it.
 ROWS = (
     rows("fires", "trigger_id, last", _TRIGGERS),
     rows("event_fires", "trigger_id, event", _TRIGGERS),
@@ -97,7 +97,7 @@ ROWS = (
     rows("cookies", "hash", "key_id IN (SELECT id FROM keys WHERE namespace = $1)"),
     rows("keys", "id", "namespace = $1"),
 )
-# Tables from which an erasure deletes nothing, or that other code deletes, with the reasons.
+# Tables whose rows an erasure keeps, or other code deletes, with the reasons.
 KEPT = {
     "namespaces": "the row stays, so that the id is never reused for another tenant",
     "holders": "has only live executions",
@@ -140,7 +140,7 @@ def erase_records(namespace: int, before: Instant, most: int) -> Script[tuple[in
 
 
 def erase_paces(namespace: int, after: str, before: Instant, most: int) -> Script[tuple[int, str | None]]:
-    """Delete the rates of a namespace's jobs in a page of rates whose pace is in the past.
+    """Read a page of rates whose pace is in the past, and delete those of a namespace's jobs.
 
     Return their number, and the name after which the next page begins, or None after the last page.
     """
@@ -173,7 +173,7 @@ def known_tables() -> set[str]:
 
 
 def close(namespace: int, now: Instant) -> Script[int]:
-    """Refuse new credentials and lasting data in a namespace from now on, unless it has workers.
+    """Revoke a namespace's keys, and refuse new jobs in it from now on, unless it has workers.
 
     Return the number of its workers.
     """

@@ -64,7 +64,7 @@ FAIL = Statement(
     "fail_watch",
     "UPDATE watches SET next_poll_at = $3, trouble = $4 WHERE id = $1 AND polled_at = $2 RETURNING trigger_id",
 )
-# In this column triggers of all kinds have the reason why they do not fire. It is cleared only if it is set.
+# This column tells why a trigger of any kind does not fire. It is cleared only if it is set.
 SET_TROUBLE = Statement("tell_trouble", "UPDATE timers SET trouble = $2 WHERE trigger_id = $1")
 CLEAR_TROUBLE = Statement(
     "untell_trouble", "UPDATE timers SET trouble = NULL WHERE trigger_id = $1 AND trouble IS NOT NULL"
@@ -89,7 +89,7 @@ class Poll(Struct, frozen=True, kw_only=True):
     place: WatchTrigger
     since: Instant  # when the watch began
     ready: bool  # a first scan has completed, so the objects from before the watch are known
-    counted_at: Instant  # when the latest scan began that marked all objects as seen
+    counted_at: Instant  # the start of the latest scan that marked all objects as seen
     began_at: Instant
 
 

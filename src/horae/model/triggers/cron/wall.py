@@ -14,11 +14,11 @@ DAY = 86_400
 YEARS_AHEAD = 50  # the rarest date, a leap day on a given weekday, may be 40 years away
 
 EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-_FIRST_MONTH, _LAST_MONTH = 12, 9_999 * 12 + 10  # months since year 0 that `date` supports, with a margin at the end
+_FIRST_MONTH, _LAST_MONTH = 12, 9_999 * 12 + 10  # months since year 0: the range of `date`, less a margin at the end
 
 
 class Ticks:
-    """The matching values of one clock field, with tables of the nearest value at or above and at or below a position.
+    """The matching values of one clock field, with tables that round a position up or down to one of them.
 
     `ceil[n]` is the first value at or above n, `floor[n + 1]` the last value at or below n; -1 means that none exists.
     """
@@ -31,7 +31,7 @@ class Ticks:
             floor.append(place if bits >> place & 1 else floor[-1])
             ceil.append(size - 1 - place if bits >> size - 1 - place & 1 else ceil[-1])
         self.bits = bits
-        # Each table has one entry more than the field has positions, so that a lookup past its end returns -1.
+        # Each table has one entry more than the field has positions: -1 for the position just outside.
         self.ceil, self.floor = tuple(reversed(ceil)), tuple(floor)
         self.first, self.last = self.ceil[0], self.floor[-1]
 

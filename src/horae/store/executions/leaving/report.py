@@ -1,7 +1,7 @@
 """Reports: outcomes, progress and log lines that workers send are matched with the running slices that they overlap.
 
-Only a report of its session, or the rescue of that session, moves a running slice. Both hold the lock of the session's
-row, so rows in `running` need no locks.
+Only a report or the rescue of the session that holds a running slice moves the slice. Both hold the lock of the
+session's row, so rows in `running` need no locks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 # that the end of a job without dependents needs no further statement.
 FEEDS = "EXISTS (SELECT 1 FROM dependencies d WHERE d.upstream = r.job) AS feeds"
 FEEDS_AT = len(shelves.RUNNING)
-# The keys of a slice are read with the slice, too, if its flags show that it has some. Then they are complete, because
-# an adoption gives keys only to slices without this flag, and sets the flag under the lock of the session.
+# The keys of a slice with the flag KEYED are read with the slice, too. They are complete, because `adoption` adds keys
+# only to slices without this flag, and sets the flag under the lock of the session.
 KEYS = f"CASE WHEN (r.flags & {KEYED}) <> 0 THEN (SELECT p.keys FROM parcels p WHERE p.id = r.parcel) END AS keys"
 # Slices are found by overlap instead of equality, because another report of this session may have cut the slice. A
 # session whose slices were taken back finds none here, so that its late report changes nothing.
@@ -198,7 +198,7 @@ def _replace(
 ) -> Script[None]:
     """Replace the slices `touched` by smaller ones, together with the changes `rest`.
 
-    The old slices are deleted in a statement before, because a smaller one may have the same (parcel, lo).
+    The old slices are deleted by an earlier statement, because a smaller one may have the same (parcel, lo).
     """
     moves.add([shelves.take("running", touched)])
     if by:
@@ -372,7 +372,7 @@ StopRequest = tuple[UUID, int, int, str]  # parcel, item, attempt, kind
 
 
 def requests_of(sessions: Iterable[UUID]) -> Script[dict[UUID, list[StopRequest]]]:
-    """Return the stored requests of each session to stop items."""
+    """Return the stored requests to stop items, by session."""
     found: dict[UUID, list[StopRequest]] = {session_id: [] for session_id in sessions}
     rows = yield ForEach(REQUESTS_OF, (("id", "uuid"),), [(session_id,) for session_id in found])
     for session, *asked in rows:

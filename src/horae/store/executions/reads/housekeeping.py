@@ -1,4 +1,4 @@
-"""Housekeeping: duties of servers, the deletion of expired rows, and sessions for slices of unknown sessions.
+"""Housekeeping: duties of servers, the deletion of expired rows, and running slices without a session.
 
 A duty is work that only one server does at a time, for as long as it holds the lease of the duty.
 """
@@ -126,8 +126,8 @@ def forget_expired(now: Instant, sessions_before: Instant, most: int = 1000) -> 
 def forget_records(triggers_before: Instant, minutes_before: Instant, most: int = 1000) -> Script[bool]:
     """Delete old records; return whether there may be more.
 
-    Records from before `triggers_before` are ended triggers without fires, joins that need no further check, and fires
-    of joins. Records from before `minutes_before` are statistics by minute.
+    `triggers_before` is the cutoff of ended triggers without fires, joins that need no further check, and fires of
+    joins; `minutes_before` is the cutoff of statistics by minute.
     """
     triggers = yield Fetch(OLD_TRIGGERS, (triggers_before, most))
     minutes = yield Fetch(OLD_MINUTES, (minutes_before // MINUTE, most))

@@ -25,7 +25,7 @@ LONGEST = Statement(
 
 
 class QueueLoad(Struct):
-    """The number of executions of a queue that are queued and that run."""
+    """The numbers of queued and of running executions of a queue."""
 
     queued: int = 0
     oldest: Instant | None = None  # when the oldest of them was queued
