@@ -95,9 +95,9 @@ def _schemas(routes: list[Route]) -> tuple[Schemas, Document]:
 
 
 def _typed(components: Document) -> None:
-    """Add schemas to fields of answers that msgspec knows only as any JSON.
+    """Add schemas for those fields of answers that msgspec describes only as any JSON.
 
-    A definition is read in the form in which it is written, so its fields get the schemas of the request's fields.
+    Answers show a definition in the form of the request, so its fields get the schemas of the request's fields.
     """
     written = components["JobBody"]["properties"]
     for name in JOB_VIEWS:

@@ -250,7 +250,7 @@ async def _ask_owner(owner: "Client", file: Path) -> None:
 async def restore(settings: "Settings", env: Any, out: Printer, file: Path, replace: bool, yes: bool) -> None:
     """Replace the store by a backup and begin a new epoch; stop all servers first.
 
-    Every worker's session ends, and all tokens issued before become invalid.
+    Every worker's session ends, and all earlier tokens become invalid.
     """
     from horae.config.show import masked
     from horae.errors import NotFound
@@ -277,7 +277,7 @@ async def new_epoch(settings: "Settings", env: Any, out: Printer, yes: bool) -> 
 
     Horae notices failovers, restored dumps, and its own restores. It cannot notice that a SQLite file or PostgreSQL's
     files were copied or put back. Run this command in that case, before a server starts on these files. Every worker's
-    session ends, the executions of these sessions lose no retry, and all tokens issued before become invalid.
+    session ends, its executions keep all their retries, and all earlier tokens become invalid.
     """
     from horae.config.show import masked
     from horae.store import epochs

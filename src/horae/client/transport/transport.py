@@ -1,4 +1,4 @@
-"""The client's interface for transports: it sends a call to a server and returns the answer.
+"""The client's interface to transports, which send a call to a server and return the answer.
 
 `http` uses the network, `embedded` calls a server in the same process; tests have their own.
 """

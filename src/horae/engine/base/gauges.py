@@ -16,7 +16,7 @@ from horae.store.executions.reads.live_reads import LiveCounts
 
 EVERY = 30.0  # seconds between counts for the statistics
 TERM = 75 * SECOND  # the time for which one server has the duty to count
-FRESH = 1.0  # seconds for which a count is reused at least
+FRESH = 1.0  # a count is reused for at least this many seconds
 SHARE = 20  # counting takes at most 1/20 of the time
 
 

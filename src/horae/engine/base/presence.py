@@ -42,8 +42,8 @@ class Presence:
             roles=(*sorted(self._roles), *((KEYLESS,) if self._directory.keyless else ())),
         )  # fmt: skip
         await self._store.write(lambda: sessions.record_server(own, now))
-        # One process owns a SQLite file. So another server in its table has ended, or serves the file of which this is
-        # a copy.
+        # One process owns a SQLite file. So any other server in the table has ended, or serves the file from which
+        # this file was copied.
         seen = await self.servers() if self._store.database.is_shared else [own]
         self.addresses = sorted({server.url for server in seen if server.url and "gateway" in server.roles})
         return BEAT

@@ -44,8 +44,8 @@ class SessionCache:
     def add(self, session: Session) -> list[UUID]:
         """Add a session that has just registered here; return the sessions that were dropped.
 
-        A worker that is lost or goes to another server does not report it. So each new session is an occasion to drop
-        those that have been silent for SILENT seconds.
+        A worker that is lost or moves to another server does not say so here. Therefore each call drops the sessions
+        that have been silent for SILENT seconds.
         """
         now = self._env.clock.monotonic()
         silent = [session_id for session_id, known in self._known.items() if known.used_at < now - SILENT]

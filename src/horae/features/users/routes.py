@@ -35,7 +35,7 @@ class UserView(View, frozen=True, kw_only=True):
     name: str
     active: bool
     has_password: Annotated[
-        bool, Meta(description="Whether the user has a password, or else signs in at an identity provider.")
+        bool, Meta(description="Whether the user has a password. Users without one sign in at an identity provider.")
     ]
     created_at: Time
     signed_in_at: Time | None = None

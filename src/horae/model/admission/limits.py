@@ -1,7 +1,7 @@
 """Limits: how many executions run at once and how often they start, for a job, a queue, a namespace or a key.
 
-A claim checks the limits of queues and namespaces: a limit without room closes its lanes. The limits of a job, which
-are limits by key, and sequences decide when an item may enter the queue. There are no separate counters: the store
+A claim checks the limits of queues and namespaces: a limit without room closes its lanes. The limits of a job are
+limits by key; they and sequences decide when an item may enter the queue. There are no separate counters: the store
 counts usage from the stored slices.
 """
 
@@ -21,7 +21,7 @@ from horae.model.fields.kinds import Integer, Key, ListOf
 from horae.model.fields.table import Field, Object, Table
 
 MOST_LIMITS = 8
-AT_ONCE = Integer(1, 1_000_000, "It is how many may run at once; pause the job or the queue to run none.")
+AT_ONCE = Integer(1, 1_000_000, "It limits how many run at once; pause the job or the queue to run none.")
 BURST = Integer(1, MOST_STARTS)
 _LIMITS = 'Write [{"key": "${params.customer}", "concurrency": 2, "rate": "10/1m", "burst": 5}].'
 _LONG = 128  # characters; a longer value is replaced by a digest in the name of its key
@@ -52,7 +52,7 @@ class Limit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
 class KeyLimit(Limit, frozen=True, kw_only=True):
     """A limit of a job that applies to each value of a key separately."""
 
-    key: Annotated[str, Field(Key(), "A template: each value is limited by itself.")]
+    key: Annotated[str, Field(Key(), "A template; each of its values is limited separately.")]
 
 
 def _limits_something(limit: KeyLimit, at: str) -> None:
@@ -85,7 +85,7 @@ def namespace_limit(namespace: int) -> str:
 def key_name(job: UUID, template: str, value: str) -> str:
     """Return the key of a job's limit for one value of its template.
 
-    Of the limit, only the template is part of the key, so that other edits of the limit do not change it.
+    The key contains only the template of the limit, so that other edits of the limit do not change the key.
     """
     return f"{BY_KEY}{job}:{_digest(template)}:{_short(value)}"
 

@@ -9,9 +9,9 @@ from horae.model.base.view import Time, View
 class TriggerView(View, frozen=True, kw_only=True):
     """One of a job's triggers: its definition and its current state.
 
-    `state` is active, paused or ended. While its job is paused (`jobState`), it does not fire either. `definition` is
-    in the format of PATCH, `text` describes it in words. `nextFireAt` is when it fires next, including the fixed delay
-    from `spread`.
+    `state` is active, paused or ended. A trigger does not fire while its job is paused (`jobState`). `definition` is
+    in the format of PATCH, `text` describes it in words. `nextFireAt` is when the trigger fires next, including the
+    fixed delay from `spread`.
     """
 
     job_id: UUID

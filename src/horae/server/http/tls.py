@@ -1,6 +1,6 @@
 """TLS: handshakes, the server's certificate, which is read again after its renewal, and clients' certificates.
 
-A connection counts towards the limits before its handshake, because an endless handshake occupies it, too. So this
+A connection counts towards the limits from the start of its handshake, which a client may never complete. So this
 module accepts connections itself: the event loop's own server reports a client only after its handshake. TLS is set up
 before the first read, because uvloop reads a new connection at once, even if reading was paused before.
 """
@@ -64,7 +64,7 @@ class Tls:
             reason = error.strerror or str(error)
             raise BadInput(
                 f"The certificate {self._files[0]} with the key {self._files[1]} cannot be used: {reason}.",
-                "Name PEM files that belong together with tls_cert and tls_key.",
+                "Set tls_cert and tls_key to PEM files that belong together.",
                 field="tls_cert",
             ) from None
 
@@ -75,7 +75,7 @@ class Tls:
             reason = error.strerror or str(error)
             remedy = "Name a PEM file with the authority that signs workers' certificates."
             raise BadInput(f"{authority} cannot be used: {reason}.", remedy, field="tls_client_ca") from None
-        self.context.verify_mode = ssl.CERT_OPTIONAL  # browsers have none; routes of workers check for one
+        self.context.verify_mode = ssl.CERT_OPTIONAL  # browsers have no certificate; routes of workers check for one
 
     def _changed_at(self) -> tuple[int, ...]:
         try:
@@ -90,7 +90,7 @@ PAUSE = 1.0  # seconds without accepting after an error, such as too many open f
 
 
 class Handshakes:
-    """Accepts connections, and starts TLS on those that have room."""
+    """Accepts connections, and starts TLS on those that the limits admit."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Handshakes:
             task.cancel()
 
     def end(self, connection: HttpConnection) -> None:
-        """Stop counting a connection as a handshake. A connection that goes on is counted again by `opened`."""
+        """Stop counting a connection as a handshake. `HttpListener.opened` counts it again."""
         if connection in self._under_way:
             self._limits.leave(self._under_way.pop(connection)[0])
 

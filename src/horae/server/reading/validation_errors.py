@@ -71,7 +71,7 @@ def _inner(field_type: inspect.Type | None) -> inspect.Type | None:
 
 
 def _chosen(field_type: inspect.Type | None) -> inspect.Type | None:
-    """Return the type of a value that is not null, if a union has exactly one; else the type itself."""
+    """Return the only type of a union besides null; return any other type unchanged."""
     if not isinstance(field_type, inspect.UnionType):
         return field_type
     others = [one for one in field_type.types if not isinstance(one, inspect.NoneType)]

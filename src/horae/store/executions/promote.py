@@ -43,7 +43,7 @@ class PromotionResult(Struct, frozen=True):
     lanes: dict[int, int]  # the least rank of the queued slices in each lane
     rows: int  # the number of slices that were read from `waiting`
     slices: list[QueuedSlice]  # the slices that were queued
-    wake_at: Instant | None = None  # the earliest wake time that the gates of keys have set for a waiting slice
+    wake_at: Instant | None = None  # when the promoter must check slices that also need keys not locked here
 
 
 def promote_due(low: Instant, now: Instant, limit: int, rank: Ranker) -> Script[PromotionResult]:

@@ -1,8 +1,8 @@
 """Day partitions of `parcels`, `history`, `attempts` and `logs`, by the range of parcel ids that a day has.
 
-The four partitions of a day are created in advance together, and dropped together when the day has expired. Rows that
-are needed for longer then move to the DEFAULT partitions, which also have the rows for which no day partition exists.
-A day stays if namespaces retain too many of its parcels for longer: then its expired parcels are deleted in pages
+The four partitions of a day are created in advance together, and dropped together when the day has expired. Rows
+that are needed for longer move to the DEFAULT partitions first. These also have the rows without a day partition. A
+day stays if namespaces retain too many of its parcels for longer: then its expired parcels are deleted in pages
 (`store/expiry/expiry.py`).
 """
 
@@ -94,10 +94,10 @@ class Partitions:
         self._made = {day.suffix for day in days}
 
     async def expire(self, tables: Mapping[str, bool], before: Instant, longer: Sequence[Longer] = ()) -> int:
-        """Drop the oldest day in which all ended executions ended before `before`, and empty days before that day.
+        """Drop the oldest day whose ended executions all ended before the instant `before`, and earlier empty days.
 
         Return the number of parcels dropped. `tables` maps the name of each existing day table to whether it is
-        attached as a partition. Rows that namespaces retain for `longer` move to the DEFAULT partitions.
+        attached as a partition. Rows that a rule in `longer` retains move to the DEFAULT partitions.
         """
         days = [
             day
@@ -200,7 +200,7 @@ async def _needed(connection: asyncpg.Connection, day: Day) -> list[UUID]:
 async def _detach(connection: asyncpg.Connection, day: Day, retained: list[UUID]) -> int:
     """Detach a day's tables and insert the rows of parcels that stay into the partitioned tables again.
 
-    Parcels with slices on a shelf stay, and so do `retained` parcels. Return the number of parcels that stay.
+    Parcels with unfinished executions stay, and so do `retained` parcels. Return the number of parcels that stay.
     """
     await connection.execute(ONE_AT_A_TIME)
     if not (await _tables(connection)).get(day.table("parcels")):

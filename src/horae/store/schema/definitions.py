@@ -137,10 +137,10 @@ dependencies = table(
     key("job", ID),
     key("upstream", ID),
     col("condition", TEXT, "'success'"),
-    # how many ends of executions of the upstream job meet the condition and were not used for a start yet; ends of
-    # executions with an interval are not counted here
+    # the number of executions of the upstream job that met the condition and have started nothing yet; executions with
+    # an interval are not counted here
     col("unused", INT, "0"),
-    opt("execution", ID),  # the newest execution with such an end
+    opt("execution", ID),  # the newest of those that met the condition
 )
 Index("ix_dependencies_upstream", dependencies.c.upstream)
 
@@ -162,8 +162,8 @@ triggers = table(
     col("state", TEXT),  # active, paused or ended
     col("valid_from", BIG),
     opt("valid_to", BIG),
-    opt("ended_from", TEXT),  # the last state before the end, to which a restoration returns
-    opt("fired", INT),  # the number of fires at the end, to which a restoration returns
+    opt("ended_from", TEXT),  # the state before the trigger ended; a restoration returns to it
+    opt("fired", INT),  # the number of fires when the trigger ended; a restoration returns to it
     col("created_at", BIG),
     Index("triggers_job", "job", "name"),
     partial("triggers_ended", "valid_to", where="state = 'ended'"),
@@ -233,8 +233,8 @@ watches = table(
     col("began_at", BIG),
     col("next_poll_at", BIG),
     col("polled_at", BIG, "0"),  # the start of the latest scan; only the server that began this scan may write
-    col("ready", BOOL, "false"),  # whether the first scan has ended, which records the initial contents without firing
-    col("counted_at", BIG, "0"),  # when a scan last recorded for each object that it still exists
+    col("ready", BOOL, "false"),  # whether the first scan has ended; it records the initial contents without firing
+    col("counted_at", BIG, "0"),  # the start of the last scan that marked every object as seen
     col("objects", INT, "0"),
     opt("trouble", TEXT),  # why the location could not be scanned
     Index("watches_next_poll_at", "next_poll_at"),

@@ -89,7 +89,7 @@ class Log:
 
 
 class Context:
-    """The execution that runs a function: facts about it, and requests that the function can make."""
+    """A function's view of its execution: facts about it, and requests that the function can make."""
 
     __horae_context__ = True
 
@@ -230,7 +230,7 @@ class Context:
         return done[0]
 
     async def submit_many(self, job: Any, items: Sequence[Mapping[str, Any]], **how: Any) -> list[ChildReceipt]:
-        """Submit one execution for each item in one call. An item has the params; options in `how` apply to all."""
+        """Submit an execution for each of the params in `items`, all in one call. Options in `how` apply to all."""
         done: list[ChildReceipt] = await self._ask(self._many(job, items, how))
         return done
 
@@ -294,7 +294,7 @@ class Context:
         return self._pending(self._memo.gather(parts, limit), "gather")
 
     async def artifact(self, name: str, content: Content, *, type: str | None = None) -> ArtifactReceipt:  # noqa: A002
-        """Store `content`, the path of a file or bytes, as an artifact that readers of the execution can download.
+        """Store `content`, bytes or the path of a file, as an artifact that readers of the execution can download.
 
         It replaces an earlier artifact of the same name. `type` is its media type, by default guessed from the name.
         """
@@ -317,7 +317,7 @@ class Context:
         """Raise GiveUp if an operation was created and never run: the attempt would wrongly count as a success."""
         for what in self._not_run.values():
             sync = what.partition("(")[0]
-            raise GiveUp(f"ctx.{what} was never run: await it, or in a sync function call ctx.sync.{sync}(...)")
+            raise GiveUp(f"ctx.{what} was never run: await it, or call ctx.sync.{sync}(...) in a sync function")
 
     async def _ask(self, ask: ExecutionRequest) -> Any:
         return await asyncio.wrap_future(self._port.ask(ask))

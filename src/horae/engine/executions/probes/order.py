@@ -21,9 +21,7 @@ async def share(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     if not names:
         return []
     named = " and ".join(f'"{name}"' for name in names[:3]) + (" and others" if len(names) > 3 else "")
-    message = (
-        f'The share "{own.share}" of the queue "{case.queue_name}" has received more than {named}, which come first.'
-    )
+    message = f'The queue "{case.queue_name}" serves {named} before the share "{own.share}".'
     return [closed("share", message, share=own.share, before=names[:MOST_NAMED], queue=case.queue_name)]
 
 

@@ -152,5 +152,5 @@ def _put(
 
 
 def _named(rule: AnyRule, subject: str) -> str:
-    """Return the name in a subject to compare with a rule's patterns; the subject of a circuit may be `job:key`."""
+    """Return the name to compare with a rule's patterns: a subject, or `job` if a circuit's subject is `job:key`."""
     return subject.partition(":")[0] if isinstance(rule, CircuitOpen) else subject

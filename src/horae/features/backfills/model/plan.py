@@ -78,7 +78,7 @@ class Stretch(Struct, frozen=True):
         return self._timetable(v.calendar).previous(before)
 
     def _timetable(self, calendar: Calendar) -> Timetable:
-        """Return the fires that the calendar lets run.
+        """Return the timetable of the fires that the calendar admits.
 
         If the calendar moves several fires of the version to one instant, only the first of them runs.
         """

@@ -18,7 +18,7 @@ backfills = table(
     opt("priority", SMALL),
     opt("params", TEXT),
     col("state", TEXT),
-    opt("cursor_at", BIG),  # the fire that it reached: its instant, and the name of its trigger
+    opt("cursor_at", BIG),  # the fire that the backfill has reached: its instant, and the name of its trigger
     opt("cursor_name", TEXT),
     col("total", BIG),
     col("already", BIG),

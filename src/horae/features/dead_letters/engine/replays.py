@@ -22,7 +22,7 @@ from horae.store.contract import Store
 from horae.store.definitions import job_reads
 
 LAST = UUID(int=2**128 - 1)
-PATIENCE = 5 * SECOND  # the pause before a batch that was refused because of a quota or an overload is tried again
+PATIENCE = 5 * SECOND  # the pause before retrying a batch that was refused because of a quota or an overload
 list_of = list  # another name for `list`, because the class has a method `list`
 
 

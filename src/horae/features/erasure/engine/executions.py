@@ -27,7 +27,7 @@ from horae.store.executions.reads import execution_lists as lists
 from horae.store.executions.reads.execution_lists import END, ExecutionFilter
 from horae.store.executions.reads.execution_reads import FoundExecution
 
-MAX_LISTED = 100  # the most executions that an answer lists for one reason as not erased
+MAX_LISTED = 100  # an answer lists at most this many executions for each reason why they were not erased
 CHILDREN = 500  # submitted executions (children) in a page
 
 
@@ -88,7 +88,7 @@ class Erasures:
     async def _erase_submitted(
         self, namespace: int, here: set[UUID], archived: set[UUID], files: set[str]
     ) -> tuple[set[UUID], list[UUID]]:
-        """Erase the executions that erased ones submitted, in the store and in the archive, and those below them.
+        """Erase the executions that the erased executions submitted, and so on, in the store and in the archive.
 
         `here` are executions that were erased in the store, `archived` those erased in the archive. Return the ids of
         erased executions, and of those that have not ended. `files` collects the files that cannot be read.

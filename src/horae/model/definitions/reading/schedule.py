@@ -57,7 +57,7 @@ def parse_trigger(named: dict[str, Any], *, key: str, created_at: Instant) -> Na
 
 @contextmanager
 def errors_under(field: str) -> Iterator[None]:
-    """Let errors about the field `schedule` name this field instead."""
+    """Make errors about the field `schedule` name this field instead."""
     try:
         yield
     except BadInput as error:

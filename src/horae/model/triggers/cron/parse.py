@@ -22,8 +22,8 @@ _SPREAD = re.compile(r"(?<![A-Z])H(?![A-Z])", re.IGNORECASE)
 def parse_cron(text: str, dialect: str = "unix", job_key: str = "") -> CronExpression:
     """Parse an expression or refuse it with the reason and a suggestion.
 
-    `H` in an expression stands for a value computed from a hash of `key` ("namespace/job"), so that jobs with the same
-    expression fire at different times.
+    `H` in an expression stands for a value computed from a hash of `job_key` ("namespace/job"), so that jobs with the
+    same expression fire at different times.
     """
     if dialect not in _DIALECTS:
         raise BadInput(

@@ -85,7 +85,7 @@ class Round(Launching):
         yield from ()
 
     def resume_undoing(self) -> None:
-        """If the workflow is undoing its steps, make the next step to undo ready, which a pause may have held."""
+        """If the workflow is undoing its steps, make the next undo step ready: a pause may have held it."""
         if self.workflow.phase == "undo":
             self._undo_next()
 
@@ -157,7 +157,7 @@ class Round(Launching):
         exceeded = counted.bad > most
         if ended.cancelled and not self._is_active and row.reason != TOLERANCE:
             counted = structs.replace(counted, reason=GIVEN_UP)  # items were interrupted, so the step cannot succeed
-        stopped = not self._is_active and (ended.state == "cancelled" or not ended.bad)  # because the workflow stopped
+        stopped = not self._is_active and (ended.state == "cancelled" or not ended.bad)  # no item failed by itself
         if counted.ok + counted.bad < row.total:
             if exceeded and row.reason != TOLERANCE and not self._decisions.stop and not stopped:
                 counted = structs.replace(counted, reason=TOLERANCE)
@@ -176,7 +176,7 @@ class Round(Launching):
             self._end(counted, "failed", None, starting.too_many(counted, most), TOLERANCE)
 
     def _force(self, row: StepRow, ended: StepEnd) -> None:
-        """End a step as a user, or a rerun, decided, in whichever state it is."""
+        """End a step, whatever its state, as a user or a rerun decided."""
         if row.state in OPEN:
             self._decisions.cancel.append(row.step)
         elif self.workflow.phase == "undo" and row.state == "pending":  # the other undo steps keep their order

@@ -1,7 +1,8 @@
 """Dependents: jobs with dependencies, and the lock under which their starts are decided.
 
-Every dependent has one row in `dependents`. A transaction locks it before it adds an upstream's end, lets an execution
-wait, or changes the job's dependencies. So of two concurrent transactions the second sees the changes of the first.
+Every dependent has one row in `dependents`. A transaction locks this row before it adds an upstream's end to a join,
+lets an execution wait for upstreams, or changes the job's dependencies. So of two concurrent transactions the second
+sees the changes of the first.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -66,9 +67,9 @@ class Need(Struct, kw_only=True):
         self.changed |= bool(executions)
 
     def use(self) -> UUID:
-        """Count one success as used, the oldest first, and return its execution.
+        """Count the oldest unused success as used, and return its execution.
 
-        For successes from before this transaction, return the newest of them, because only its id is stored.
+        Of the executions from before this transaction, only the newest id is stored; it stands for all of them.
         """
         older = self.unused > len(self.fresh)
         self.unused, self.changed = self.unused - 1, True
@@ -105,7 +106,7 @@ def lock(jobs: Collection[UUID]) -> Script[None]:
 
 
 def lock_around(jobs: Collection[UUID]) -> Script[None]:
-    """Lock jobs and all jobs that depend on them, because the ends of their executions are reported to these."""
+    """Lock jobs and their dependents, because an end of a job's execution is reported to the job's dependents."""
     below = yield Among(BELOW, sorted(jobs))
     yield from lock({*jobs, *(row[0] for row in below)})
 
