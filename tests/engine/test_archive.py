@@ -405,7 +405,7 @@ async def test_executions_erased_during_archiving_do_not_return(
     with monkeypatch.context() as patched:
         patched.setattr(node.part(ArchivePart).archiver._place, "write", slowly, raising=False)
         await round_of(node)
-    assert [(one.erased, one.live) for one in receipts] == [(1, [])]
+    assert [(one.erased, one.not_ended) for one in receipts] == [(1, [])]
     assert files(tmp_path) == []  # it is not referenced: it is deleted at once
     assert await node.store.read(lambda: artifacts.locations_to_delete(node.env.now(), 10)) == []
 

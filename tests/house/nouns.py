@@ -75,7 +75,7 @@ NOUNS = (
     Noun(
         "step",
         tuple(row.name for row in STEP.rows if row.attribute != "own"),
-        ("model.workflows.waits", "model.workflows.decisions", "model.workflows.reading"),
+        ("model.workflows.waits", "model.workflows.repeats", "model.workflows.decisions", "model.workflows.reading"),
     ),
     Noun(
         "workflow",

@@ -44,6 +44,11 @@ def test_a_hold_has_a_length_or_an_end_and_begins_at_once_or_later():
     assert hold_span(NOW, None, NOW + 5, None) == (AT_ONCE, NOW + 5)
     assert hold_span(NOW, NOW + MINUTE, None, MINUTE) == (NOW + MINUTE, NOW + 2 * MINUTE)
     assert hold_span(NOW, NOW - MINUTE, NOW + MINUTE, None) == (AT_ONCE, NOW + MINUTE)
+
+
+def test_the_refusal_of_a_long_hold_rounds_its_length_up():
+    with pytest.raises(BadInput, match="would last 30d1h; at most 30d"):
+        hold_span(NOW, None, None, 30 * DAY + MINUTE)
     assert hold_span(NOW, None, None, LONGEST) == (AT_ONCE, NOW + LONGEST)
 
 

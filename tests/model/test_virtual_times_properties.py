@@ -128,6 +128,16 @@ def test_a_share_returning_from_a_pause_starts_at_the_current_level():
     assert shares.virtual("busy") - 32 <= shares.virtual("light") < shares.virtual("busy")
 
 
+def test_a_share_that_was_idle_for_a_moment_is_listed_once():
+    shares = VirtualTimes()
+    shares.set_busy({"a", "b"})
+    shares.mark_idle("a")
+    shares.mark_busy("a")
+
+    assert sorted(shares.in_order()) == ["a", "b"]
+    assert sorted(shares.in_order()) == ["a", "b"]
+
+
 def test_service_without_competition_is_not_held_against_a_share():
     """A tenant served alone at night has no debt in the morning."""
     shares = VirtualTimes()

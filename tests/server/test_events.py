@@ -186,6 +186,15 @@ async def test_a_repeated_request_is_the_same_event(api: Api):
     assert len(await executions(api)) == 1
 
 
+async def test_an_idempotency_key_needs_no_bound_if_every_event_has_an_id(api: Api):
+    headers = {"idempotency-key": "k" * 250}
+
+    named = await api.post("/api/v1/events", json={"name": "upload", "id": "e1"}, headers=headers)
+    unnamed = await api.post("/api/v1/events", json={"name": "upload"}, headers=headers)
+
+    assert (named.status_code, unnamed.status_code) == (202, 400)
+
+
 async def test_many_events_are_accepted_together_or_not_at_all(api: Api):
     await job(api, UPLOAD)
     events = [{"name": "upload", "payload": {"key": f"{i}"}, "id": f"e{i}"} for i in range(3)]

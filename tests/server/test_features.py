@@ -260,7 +260,7 @@ async def test_an_erased_namespace_leaves_no_rows_of_features_that_are_off(tmp_p
     async with running(url, tmp_path, *without(*off)) as here:
         whole = {"confirm": "tenant", "definitions": True, "cancel": True}
         erased = (await here.http.post("/api/v1/namespaces/tenant/erasure", json=whole)).json()
-        assert (erased["done"], erased["events"]) == (True, 1), erased
+        assert (erased["complete"], erased["events"]) == (True, 1), erased
         for table in ("alert_rules", "events", "event_fires"):
             assert await rows_are_gone(here.node, Statement("count", f"SELECT count(*) FROM {table}"))
 

@@ -1,11 +1,13 @@
 """Workflows and whole apps in a test: the real engine on a virtual clock."""
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
 
 from horae import App, Context, every, step
+from horae.errors import BadInput
 from horae.testing import Inline, Waits, WorkflowFailed, server
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -63,7 +65,7 @@ def mapped(count: int = 3):
 
 @app.workflow
 def looped():
-    poll.step(until=lambda result: result == True, every="1h", most=5)() >> rests()  # noqa: E712
+    poll.step(until=lambda result: result == True, every="1h", max_runs=5)() >> rests()  # noqa: E712
 
 
 @app.workflow
@@ -196,6 +198,12 @@ async def test_functions_submit_and_get_secrets():
         assert (await horae.run(calls)).result == 5
         [child] = await horae.client.jobs.executions("other")
         assert (await horae.finish(child.id)).result == "called"
+
+
+def test_a_server_that_cannot_start_stops_and_says_why():
+    with pytest.raises(BadInput, match="bad name"), server(App(), secrets={"bad name!": "x"}):
+        raise AssertionError("It has started.")
+    assert "horae-testing" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_schedules_fire_on_request():

@@ -224,7 +224,7 @@ class App:
         description = _description("@app.workflow", options)
 
         def register(function: Callable[..., Any]) -> AppWorkflow:
-            chosen = self._free_name(str(name or function.__name__))
+            chosen = self._free_name(str(name or function.__name__), "workflow")
             about = inspect.cleandoc(description or function.__doc__ or "")[:_MOST_DESCRIPTION]
             document = {"name": chosen, "description": about, **described(options)}
             workflow = AppWorkflow(self, function, chosen, document)
@@ -247,7 +247,7 @@ class App:
         options: dict[str, Any],
         rule: Any,
     ) -> AppJob[P, R]:
-        chosen = self._free_name(str(name or getattr(function, "__name__", "?")))
+        chosen = self._free_name(str(name or getattr(function, "__name__", "?")), "job")
         about = inspect.cleandoc(function.__doc__ or "") if description is None else description
         python = {"function": chosen, **{field: value for field, value in how.items() if value}}
         document = {"name": chosen, "python": python, "description": about[:_MOST_DESCRIPTION], **options}
@@ -258,10 +258,10 @@ class App:
         self.jobs[chosen] = job
         return job
 
-    def _free_name(self, chosen: str) -> str:
+    def _free_name(self, chosen: str, kind: str) -> str:
         if not NAME.fullmatch(chosen):
-            remedy = "Choose a name with @app.job(name=...): letters, digits, '.', '_' and '-'."
-            raise BadInput(f"{chosen!r} cannot be the name of a job.", remedy, field="name")
+            remedy = f"Choose a name with @app.{kind}(name=...): letters, digits, '.', '_' and '-'."
+            raise BadInput(f"{chosen!r} cannot be the name of a {kind}.", remedy, field="name")
         if chosen in self.jobs or chosen in self.workflows:
             raise BadInput(f"There is already a job {chosen!r} in this app.", "Rename one of them.", field="name")
         return chosen

@@ -13,7 +13,7 @@ import logging
 import threading
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
 import structlog
@@ -82,15 +82,25 @@ class Server:
     # The following methods run on the server's own event loop.
 
     async def start(self) -> None:
+        """Start everything. If this fails, stop what has been started."""
+        async with AsyncExitStack() as started:
+            await self._start(started)
+            self._started = started.pop_all()
+
+    async def stop(self) -> None:
+        await self._started.aclose()
+
+    async def _start(self, started: AsyncExitStack) -> None:
         env = Env(self._clock, (own := system_env()).ids, own.rng)
         driver = MemoryDriver(env)
         await driver.migrate()
         settings = EngineSettings(session_timeout=SESSION_TIMEOUT, master_keys=MASTER_KEY)
         self._node = ServerNode(env, Store(driver, env), settings)
+        started.push_async_callback(self._node.stop)
         await self._node.start()
         await self._node.tenancy.keys.ensure_admin_key(KEY)
         self.client = Client(key=KEY, transport=EmbeddedTransport(Application(self._node)))
-        self._ticking = asyncio.ensure_future(self._tick())
+        started.push_async_callback(_cancelled, asyncio.ensure_future(self._tick()))
         for name, value in self._secrets.items():
             await self.client.secrets.set(name, value)
         for document in self._app.definitions():
@@ -99,14 +109,11 @@ class Server:
         queues = {document.get("queue", "default"): None for document in self._app.definitions()}
         about = WorkerSettings(name="test", queues=("default", *(queue for queue in queues if queue != "default")))
         self._worker = WorkerRuntime(env, about, GatewayTransport(self._node), self._app)
-        self._working = asyncio.ensure_future(self._worker.run())
+        started.push_async_callback(self._stop_worker, asyncio.ensure_future(self._worker.run()))
 
-    async def stop(self) -> None:
+    async def _stop_worker(self, running: asyncio.Future[Any]) -> None:
         self._worker.abort()
-        await self._working
-        await self._node.stop()
-        self._ticking.cancel()
-        await asyncio.gather(self._ticking, return_exceptions=True)
+        await running
 
     async def _tick(self) -> None:
         """Advance the virtual clock as fast as real time, so that code that reads the clock sees time pass."""
@@ -171,6 +178,11 @@ class Server:
 Meanwhile = Callable[[ExecutionInfo], Awaitable[bool]]
 
 
+async def _cancelled(task: asyncio.Future[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
 async def settle() -> None:
     """Run all callbacks of this event loop that can run without waiting."""
     loop: Any = asyncio.get_running_loop()
@@ -195,10 +207,12 @@ def server(app: App, *, secrets: Mapping[str, str] | None = None, schedules: boo
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     try:
         asyncio.run_coroutine_threadsafe(made.start(), made._loop).result()
-        with app.with_client(made.client):
-            yield made
+        try:
+            with app.with_client(made.client):
+                yield made
+        finally:
+            asyncio.run_coroutine_threadsafe(made.stop(), made._loop).result()
     finally:
-        asyncio.run_coroutine_threadsafe(made.stop(), made._loop).result()
         made._loop.call_soon_threadsafe(made._loop.stop)
         thread.join()
         made._loop.close()

@@ -74,9 +74,9 @@ def _alone(body: dict[str, Any]) -> NewEvent:
 
 
 def _known(call: ApiCall, given: list[NewEvent]) -> list[NewEvent]:
-    """Give the events ids from the Idempotency-Key, if any, so that a repeated request is recognized."""
+    """Give events without an id one made from the Idempotency-Key, if any, so that a repeated request is recognized."""
     key = call.idempotency_key()
-    if key is None:
+    if key is None or all(event.id is not None for event in given):
         return given
     if len(key) > MOST_ID - 8:
         raise BadInput("The Idempotency-Key is too long for an event.", "Use a UUID.", field="Idempotency-Key")

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from horae.env import Instant, Micros
 from horae.errors import BadInput
-from horae.model.base.duration import DAY, format_duration
+from horae.model.base.duration import DAY, HOUR, format_duration
 from horae.model.base.instant import format_instant
 from horae.model.triggers.calendars.compiled import LAST, Calendar
 
@@ -78,7 +78,7 @@ def hold_span(
         detail = f"The hold would have ended at {format_instant(stop)}."
         raise BadInput(detail, "Let it end later than now.", field="until")
     if stop - start > LONGEST:
-        length_shown = format_duration((stop - start) // DAY * DAY)
+        length_shown = format_duration(-(-(stop - start) // HOUR) * HOUR)
         detail = f"The hold would last {length_shown}; at most {format_duration(LONGEST)} are allowed."
         remedy = "Open a shorter hold and renew it, or attach a calendar as a window."
         raise BadInput(detail, remedy, field="until" if length is None else "for")

@@ -60,14 +60,16 @@ class VirtualTimes(Generic[K]):
 
     def in_order(self) -> Iterator[K]:
         """Yield the shares with work, the least virtual time first. The caller may stop at any time."""
-        seen: list[tuple[float, int, int, K]] = []
+        entries: dict[K, tuple[float, int, int, K]] = {}
         try:
-            while (entry := self._first()) is not None:
-                seen.append(heappop(self._line))
-                yield entry
+            while (share := self._first()) is not None:
+                entry = heappop(self._line)
+                if share not in entries:  # a share that was idle in between can have two equal entries
+                    entries[share] = entry
+                    yield share
         finally:
-            for one in seen:
-                heappush(self._line, one)
+            for entry in entries.values():
+                heappush(self._line, entry)
 
     def charge(self, share: K, amount: float) -> None:
         """Charge a share for a grant; `amount` is the cost divided by its weight.

@@ -15,7 +15,7 @@ def take(*names: str, shared: str = "") -> Script[None]:
 def of_namespace(namespace: int) -> str:
     """Return the lock of a namespace.
 
-    Changes that add lasting rows to the namespace take it in shared mode; the deletion of the namespace excludes them.
+    Changes that add jobs or alert rules to it take the lock in shared mode; its deletion takes the lock alone.
     """
     return f"namespace:{namespace}"
 

@@ -131,7 +131,7 @@ def _row(definition: NamespaceDefinition) -> Row:
 
 
 def is_open(namespace: int) -> Script[bool]:
-    """Return whether lasting data may be added to a namespace. The caller holds its lock."""
+    """Return whether jobs may be added to a namespace. The caller holds its lock."""
     rows = yield Fetch(STATE, (namespace,))
     return not rows or rows[0][0] == "active"
 

@@ -140,7 +140,7 @@ class NamespaceErasures:
             raise Conflict(f'Namespace "{found.name}" has {", ".join(counted)} that have not ended.', remedy)
 
     async def _close(self, found: Namespace) -> None:
-        """Revoke all credentials of a namespace, and refuse new ones. Raises Conflict while it has workers."""
+        """Revoke the keys of a namespace, and refuse new jobs in it. Raises Conflict while it has workers."""
         workers = await self._store.change(lambda now: namespace_rows.close(found.id, now))
         if workers:
             shown = "a worker" if workers == 1 else f"{workers:,} workers"
