@@ -79,6 +79,12 @@ class SessionEnded(Conflict):
     slug, title = "session-ended", "This session has ended"
 
 
+class SessionDetached(Conflict):
+    """The store has failed over: the worker re-attaches the session, and its executions continue."""
+
+    slug, title = "session-detached", "This session has to be re-attached"
+
+
 class MasterKeyMissing(Conflict):
     """This server's master keys cannot decrypt the stored values, or it has no key to encrypt new ones."""
 

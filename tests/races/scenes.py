@@ -1437,6 +1437,7 @@ from tests.races import (  # noqa: E402
     dependency_scenes,  # noqa: F401
     event_scenes,  # noqa: F401
     failure_scenes,  # noqa: F401
+    failover_scenes,  # noqa: F401
     hold_scenes,  # noqa: F401
     limit_scenes,  # noqa: F401
     meeting_scenes,  # noqa: F401

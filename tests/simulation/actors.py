@@ -1,6 +1,6 @@
 """Workers that run pretend jobs through the real session core, and clients that submit and cancel."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import TypeVar
 from uuid import UUID
@@ -13,8 +13,9 @@ from horae.env import SECOND
 from horae.errors import Busy, HoraeError, SessionEnded
 from horae.model.base.ids import execution_id
 from horae.model.executions.submission import Idempotency, Receipt
-from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Failure, Function, Register
+from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Failure, Function, Reattach, Reattached, Register
 from horae.model.fleet.submit import Submit
+from horae.worker.exchange.delivery import LOST, Deliveries
 from horae.worker.holding import Chunk, ItemOutcome, StartedItem
 from horae.worker.interrupts import Interrupt
 from horae.worker.session import WorkerSession
@@ -43,6 +44,32 @@ class Observer:
         self.kept: dict[tuple[UUID, str], Kept] = {}  # remembered steps of durable executions
 
 
+class _Network:
+    """A worker's calls over the world's network. Unlike a process, a frozen worker notices an answer later."""
+
+    def __init__(self, worker: "Worker") -> None:
+        self._worker, self._world = worker, worker.world
+
+    async def exchange(self, session: UUID, body: Exchange) -> Answer:
+        wait = body.wait / SECOND + 3
+        return _answers.decode(await self._call(lambda node: node.gateway.exchange(1, session, body), wait))
+
+    async def reattach(self, session: UUID, body: Reattach) -> Reattached:
+        return await self._call(lambda node: node.gateway.reattach(1, session, body), 3)
+
+    def add_servers(self, servers: Sequence[str]) -> None:
+        """Do nothing: the world chooses a server for each call."""
+
+    async def _call(self, act: Callable[[ServerNode], Awaitable[T]], timeout: float) -> T:
+        await self._worker.thaw()
+        try:
+            answer = await self._world.call(act, timeout)
+        except Lost:
+            raise Busy("No answer arrived.") from None
+        await self._worker.thaw()
+        return answer
+
+
 class Worker(Actor):
     """A worker process with one session at a time and several slots; params define durations and failures of jobs."""
 
@@ -62,6 +89,7 @@ class Worker(Actor):
         self.queues, self.resources, self.pulse = queues, resources or {}, pulse  # seconds between two rounds
         self.rng = Random(world.rng.random())
         self.session: WorkerSession | None = None
+        self._deliveries = Deliveries(world.env, _Network(self), self._back_off)
         self.frozen_until = 0.0
         self.draining = False
         self.gone = False
@@ -79,7 +107,7 @@ class Worker(Actor):
     async def _register(self) -> WorkerSession | None:
         presence = Register(
             protocol=PROTOCOL, worker=self.name, concurrency=self.slots, functions=[Function(name="work")], kinds=(),
-            queues=self.queues, resources=self.resources,
+            queues=self.queues, resources=self.resources, reattaches=self.rng.random() < 0.8,
         )  # fmt: skip
         try:
             registered = await self.world.call(lambda node: node.gateway.register(1, presence))
@@ -92,7 +120,7 @@ class Worker(Actor):
     async def _serve(self, session: WorkerSession) -> None:
         """Send the session's exchanges, and run the items that it holds, until it ends."""
         while not session.ended:
-            await self._thaw()
+            await self.thaw()
             if self.draining:
                 session.drain()
             self._fill_slots(session)
@@ -117,23 +145,23 @@ class Worker(Actor):
             return
 
     async def _deliver(self, session: WorkerSession, exchange: Exchange) -> None:
-        """Repeat an exchange until it is answered."""
-        while not session.ended:
-            await self._thaw()
-            sent_at = self.world.clock.monotonic()
-            try:
-                wait = exchange.wait / SECOND + 3
-                body = await self.world.call(lambda node: node.gateway.exchange(1, session.id, exchange), wait)
-            except SessionEnded:
-                session.end()
-                return
-            except (Lost, Busy):
-                await self.world.clock.sleep(self.rng.uniform(0.05, 0.3))
-                continue
-            await self._thaw()
-            for interrupt in session.answered(exchange, _answers.decode(body), sent_at):
-                self._interrupt(session, interrupt)
+        """Deliver an exchange, as a worker process does."""
+        try:
+            delivered = await self._deliveries.exchange(session, exchange)
+            interrupts = delivered.interrupts
+            if delivered.reattach:
+                interrupts = await self._deliveries.reattach(session)
+                for unanswered in session.unanswered():
+                    self.spawn(self._deliver(session, unanswered))
+        except LOST:
+            session.end()
             return
+        for interrupt in interrupts:
+            self._interrupt(session, interrupt)
+
+    async def _back_off(self, wait: float) -> float:
+        await self.world.clock.sleep(self.rng.uniform(0.05, 0.3))
+        return wait
 
     async def _run(self, session: WorkerSession, chunk: Chunk) -> None:
         """Run a chunk item after item, without items that were decided meanwhile."""
@@ -147,7 +175,7 @@ class Worker(Actor):
             await self.world.clock.sleep(params["ms"] / 1000)
             steps = params.get("steps", 0)
             stopped = await Course(self, session, begun, began_at).run(steps) if steps else None
-            await self._thaw()
+            await self.thaw()
             self.observer.ended[execution, attempt] = self.world.clock.now()
             chunk.end(begun, self.world.clock.monotonic(), stopped or _fate(params, held_slice.grant.failures, attempt))
         session.finish(chunk)
@@ -155,7 +183,7 @@ class Worker(Actor):
     async def ask(self, session: WorkerSession, act: Callable[[ServerNode], Awaitable[T]]) -> T:
         """Repeat a call until a server answers it."""
         while not session.ended:
-            await self._thaw()
+            await self.thaw()
             try:
                 return await self.world.call(act)
             except (Lost, Busy):
@@ -177,7 +205,7 @@ class Worker(Actor):
         self.world.hits["freeze"] += 1
         self.frozen_until = self.world.clock.monotonic() + seconds
 
-    async def _thaw(self) -> None:
+    async def thaw(self) -> None:
         while self.world.clock.monotonic() < self.frozen_until:
             await self.world.clock.sleep(self.frozen_until - self.world.clock.monotonic())
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, VirtualClock, uuid7
+from horae.store import epochs
 from horae.store.contract import Store
 from horae.store.sqlite.memory import MemoryDriver
 
@@ -68,9 +69,11 @@ class Faults:
         self.server_crash = rng.choice([0.0, 0.05, 0.2])
         self.worker_crash = rng.choice([0.0, 0.05, 0.2])
         self.freeze = rng.choice([0.0, 0.05])
+        self.failover = rng.choice([0.0, 0.1])
 
     def heal(self) -> None:
         self.drop = self.repeat = self.delay = self.server_crash = self.worker_crash = self.freeze = 0.0
+        self.failover = 0.0
 
 
 SETTINGS = EngineSettings(session_timeout=6 * SECOND, heartbeat=2 * SECOND)
@@ -98,7 +101,8 @@ class World:
         self.driver = MemoryDriver(self.env)
         self.faults = Faults(self.rng)
         self.servers: list[Server] = []
-        self.hits = dict.fromkeys(("dropped", "repeated", "server crash", "worker crash", "freeze", "delayed"), 0)
+        kinds = ("dropped", "repeated", "server crash", "worker crash", "freeze", "delayed", "failover")
+        self.hits = dict.fromkeys(kinds, 0)
         self._wanted = servers
 
     async def begin(self) -> None:
@@ -122,6 +126,12 @@ class World:
         self.hits["server crash"] += 1
         self.servers.remove(server)
         await server.kill()
+
+    async def fail_over(self) -> None:
+        """Let the store fail over to a standby that has every commit."""
+        self.hits["failover"] += 1
+        await self.driver.write(lambda: epochs.begin_epoch(self.env.now(), detaches=True))
+        self.driver.epoch_met(None)
 
     async def call(self, act: Callable[[ServerNode], Awaitable[T]], timeout: float = 5.0) -> T:
         """Call a random server; the request or the answer may be lost, late or repeated."""

@@ -15,9 +15,9 @@ from horae.model.definitions.tasks import PythonTask
 from horae.model.definitions.timeouts import Timeouts
 from horae.model.fleet.protocol import MAX_EXCHANGE, Answer, Exchange, Failure, Grant, LogLines, Outcome, Range, Request
 from horae.worker.code.refusal import REFUSED, halve_outcomes, split_load
+from horae.worker.exchange.outbox import ExchangeLoad
 from horae.worker.holding import RELEASED, Chunk, ItemOutcome
 from horae.worker.logs.log_queue import MAX_LOG_BYTES
-from horae.worker.outbox import ExchangeLoad
 from horae.worker.pace import DurationEstimates
 from horae.worker.session import WorkerSession
 from horae.worker.stock import OVERDUE

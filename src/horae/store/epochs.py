@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from horae.env import SECOND, Instant
 from horae.model.base.installation import Installation
-from horae.store.fleet.sessions import end_old_epochs
+from horae.store.fleet.sessions import detach_old_epochs, end_detached, end_old_epochs
 from horae.store.script import Fetch, Script, Statement
 
 BEGINNING: Instant = 1_767_225_600 * SECOND  # 2026-01-01
@@ -43,12 +43,14 @@ _FORGET_PLACE = Statement("forget_place", "DELETE FROM store WHERE key = 'place'
 _FORGET_SERVERS = Statement("forget_servers", "DELETE FROM servers")
 
 
-def begin_epoch(now: Instant, above: int = 0) -> Script[int]:
+def begin_epoch(now: Instant, above: int = 0, *, detaches: bool = False) -> Script[int]:
     """Begin an epoch greater than the stored one and `above`, and end the sessions of earlier epochs.
 
-    The loss of these sessions does not count as a loss of their executions.
+    With `detaches`, sessions of workers that can re-attach are detached instead. The loss of ended sessions does not
+    count as a loss of their executions.
     """
     epoch = int((yield Fetch(_GROW, (max(above, (now - BEGINNING) // SECOND),)))[0][0])
+    yield from detach_old_epochs(epoch) if detaches else end_detached(epoch, now)
     yield from end_old_epochs(epoch, now)
     return epoch
 
@@ -93,9 +95,10 @@ def check_place(timeline: str, database: str, new_id: Callable[[], UUID], now: I
     Return the store's epoch. A new epoch is greater than `above`, the last epoch that the caller has seen, because a
     failover may have lost the transaction that began that epoch.
 
-    If only the timeline has changed, there was a failover or a restore of the whole cluster. The store is a copy (a
-    restored dump, or a database created from another one as its template) if the cluster or the database has changed,
-    or if the transaction that wrote the row `place` does not have the id that the row names.
+    If only the timeline has changed, there was a failover or a restore of the whole cluster, and sessions may
+    re-attach. The store is a copy (a restored dump, or a database created from another one as its template) if the
+    cluster or the database has changed, or if the transaction that wrote the row `place` does not have the id that the
+    row names.
     """
     place = f"{timeline} {database}"
     known = yield Fetch(_PLACE)
@@ -103,6 +106,6 @@ def check_place(timeline: str, database: str, new_id: Callable[[], UUID], now: I
         return int((yield Fetch(_EPOCH))[0][0])
     if known:
         was_here = known[0][0].partition(" ")[2] == f"{database} {known[0][1]}"
-        yield from begin_epoch(now, above) if was_here else renew(new_id, now)
+        yield from begin_epoch(now, above, detaches=True) if was_here else renew(new_id, now)
     yield Fetch(_SET_PLACE, (place,))
     return int((yield Fetch(_EPOCH))[0][0])

@@ -10,9 +10,9 @@ from horae.env import Instant
 from horae.model.executions.output.log_chunk import LINE
 from horae.model.fleet.protocol import LogStream
 from horae.worker.code.failure import clean
+from horae.worker.exchange.outbox import key_of
 from horae.worker.holding import StartedItem
 from horae.worker.logs.log_queue import Key, Line
-from horae.worker.outbox import key_of
 
 if TYPE_CHECKING:
     from horae.worker.runners.base import ChunkRun
@@ -196,4 +196,4 @@ class AttemptLog:
         return f"WARNING {lost} lines were lost, because too many lines were waiting for a server"
 
     def _now(self) -> Instant:
-        return self._session.instant(self._monotonic())
+        return self._session.time.instant(self._monotonic())

@@ -15,6 +15,8 @@ from horae.model.fleet.protocol import (
     Awaited,
     Exchange,
     KnownSteps,
+    Reattach,
+    Reattached,
     Register,
     Registered,
     Remember,
@@ -40,6 +42,9 @@ class GatewayTransport:
 
     async def exchange(self, session: UUID, body: Exchange) -> Answer:
         return _ANSWER.decode(await self._gateway.exchange(DEFAULT_NAMESPACE, session, body))
+
+    async def reattach(self, session: UUID, body: Reattach) -> Reattached:
+        return await self._gateway.reattach(DEFAULT_NAMESPACE, session, body)
 
     async def submit_children(self, session: UUID, body: ChildSubmit) -> list[ChildReceipt]:
         receipts = await self._gateway.submit_children(DEFAULT_NAMESPACE, session, body)

@@ -53,6 +53,7 @@ class HeldSlice:
         "_extras",
         "applied_requests",
         "backlog",
+        "confirmed",
         "grant",
         "held_at",
         "order",
@@ -68,6 +69,7 @@ class HeldSlice:
         self.backlog = backlog
         self.order = number << 16  # sorts slices by arrival; `order + index` sorts items
         self.unconfirmed = grant.hi - grant.lo  # items without an outcome in an answered exchange
+        self.confirmed: list[tuple[int, int]] = []  # the ranges of the other items
         self.applied_requests: set[tuple[int, str]] = set()  # the server's requests (item, kind) that were applied
         self._extras: list[Extra] | None = None
         self.traced = b'"trace":' in bytes(grant.extras)  # whether an item may belong to a trace

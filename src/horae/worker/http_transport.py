@@ -29,6 +29,8 @@ from horae.model.fleet.protocol import (
     Awaited,
     Exchange,
     KnownSteps,
+    Reattach,
+    Reattached,
     Register,
     Registered,
     Remember,
@@ -115,6 +117,9 @@ class HttpTransport:
             return self._answer.decode(reply.body)
         except msgspec.MsgspecError as error:
             raise Busy(f"The server's answer cannot be read: {error}.") from None
+
+    async def reattach(self, session: UUID, body: Reattach) -> Reattached:
+        return _read(await self._call("POST", f"{_ROOT}/{session}/reattach", msgspec.json.encode(body)), Reattached)
 
     async def submit_children(self, session: UUID, body: ChildSubmit) -> list[ChildReceipt]:
         reply = await self._call("POST", f"{_ROOT}/{session}/executions", msgspec.json.encode(body))

@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from horae.model.fleet.protocol import Request
 from horae.worker.code.failure import TIMED_OUT
+from horae.worker.exchange.outbox import Outbox
 from horae.worker.holding import CANCELLED, RELEASED, Chunk, ItemOutcome, StartedItem
-from horae.worker.outbox import Outbox
 from horae.worker.stock import Stock
 
 InterruptKind = Literal["cancel", "timeout", "heartbeat", "total", "preempt", "drain", "lost"]

@@ -10,7 +10,6 @@ at most once and is held until an answered exchange has carried its outcome. No 
 have expired.
 """
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from uuid import UUID
@@ -18,32 +17,33 @@ from uuid import UUID
 import msgspec
 
 from horae.env import SECOND, Clock, Instant
-from horae.model.fleet.protocol import Answer, Exchange, Progress, Range, Registered, Started
+from horae.model.fleet.protocol import (
+    Answer,
+    Exchange,
+    Progress,
+    Range,
+    Reattach,
+    Reattached,
+    Registered,
+    Request,
+    Started,
+)
 from horae.worker.attempt_reports import OnEnded
 from horae.worker.code.failure import TIMED_OUT
 from horae.worker.code.refusal import split_load
-from horae.worker.demand import FETCH_PAUSE, fetch_ahead, free_room, free_slots
+from horae.worker.exchange.channels import CARRIERS, POLLS, Channels, ExchangeChannel
+from horae.worker.exchange.demand import FETCH_PAUSE, fetch_ahead, free_room, free_slots
+from horae.worker.exchange.outbox import ExchangeLoad, Outbox, key_of
+from horae.worker.exchange.server_time import ServerTime
 from horae.worker.holding import RELEASED, Chunk, EndedItem, Item, ItemOutcome, StartedItem
 from horae.worker.interrupts import Interrupt, InterruptKind, apply_request
 from horae.worker.logs.log_queue import Key, Line
-from horae.worker.outbox import ExchangeLoad, Outbox, key_of
 from horae.worker.pace import DurationEstimates
 from horae.worker.stock import Stock
 
 MARGIN = 3.0  # seconds before the session's timeout; no item is started in them
 REPORT_START_AFTER = 1.0  # seconds that an item runs before its start is reported; short items end before
 FLUSH = 0.2  # seconds that log lines, progress and starts wait to be sent together
-# Exchanges in flight at once: polls, which wait for work, and carriers, which are answered at once.
-POLLS, CARRIERS = 2, 2
-
-
-class ExchangeChannel:
-    """One numbered channel to the servers, with its unanswered exchange."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.n = 0
-        self.exchange: Exchange | None = None
 
 
 class WorkerSession:
@@ -64,16 +64,18 @@ class WorkerSession:
         self.fence = 0.0  # monotonic time from which no item is started
         self.draining = False
         self.ended = False
+        self.is_detached = False  # the store has failed over, and servers give no work until the session re-attaches
+        self.era = 0  # the number of detachments: an answer to an exchange that was sent in an earlier era is void
         self.pace = pace or DurationEstimates()
         self.stock = Stock(clock, self.pace, slots, resources)
-        self.outbox = Outbox()
+        self.time = ServerTime(clock)
+        self.outbox = Outbox(self.time)
         self._clock, self._on_ended = clock, on_ended
         timeout = registered.session_timeout / SECOND
         self._trust = timeout - min(MARGIN, timeout / 5)
         # Short enough that every second poll extends the fence in time.
         self.patience = min(registered.heartbeat, int(self._trust * 0.45 * SECOND))
-        self._channels = [ExchangeChannel(number) for number in range(POLLS + CARRIERS)]
-        self._offsets: deque[int] = deque(maxlen=16)
+        self._channels = Channels()
         self._reported_starts: set[Key] = set()  # running items whose starts were reported
         self._reported_draining = False
         self._look_at = self._flush_at = 0.0  # monotonic times
@@ -84,8 +86,8 @@ class WorkerSession:
 
     def next_exchange(self) -> Exchange | None:
         """Return a new exchange to send now on an idle channel; None if there is nothing to send or no idle channel."""
-        channel = next((c for c in self._channels if c.exchange is None), None)
-        if channel is None or self.ended:
+        channel = self._channels.idle()
+        if channel is None or self.ended or self.is_detached:
             return None
         self._look_around()
         inflight = self.unanswered()
@@ -96,7 +98,7 @@ class WorkerSession:
 
     def unanswered(self) -> list[Exchange]:
         """Return the exchanges to repeat until they are answered."""
-        return [channel.exchange for channel in self._channels if channel.exchange is not None]
+        return self._channels.unanswered()
 
     def answered(self, exchange: Exchange, answer: Answer, sent_at: float) -> list[Interrupt]:
         """Process an answer; a second answer to the same exchange changes nothing.
@@ -141,6 +143,31 @@ class WorkerSession:
         )
         return channel.exchange
 
+    def detach(self) -> bool:
+        """Stop exchanging until the session is re-attached; return False if that is so already."""
+        if self.ended or self.is_detached:
+            return False
+        self.is_detached = True
+        self.era += 1
+        return True
+
+    def reattachment(self) -> Reattach:
+        """Return what this session holds, and the last answered exchange of each channel."""
+        return Reattach(answered=self._channels.answered(), held=list(self.stock.unconfirmed()))
+
+    def reattached(self, answer: Reattached, sent_at: float) -> list[Interrupt]:
+        """Go on after a re-attachment; return the interruptions for items that are not the session's any more."""
+        if self.ended or not self.is_detached:
+            return []
+        self.is_detached = False
+        self._learn(answer.now, sent_at)
+        stops = [
+            Request(parcel=part.parcel, item=item, attempt=part.attempt, kind="preempt")
+            for part in answer.stop
+            for item in range(part.lo, part.hi)
+        ]
+        return [found for stop in stops if (found := apply_request(stop, self.stock, self.outbox))]
+
     def end(self) -> list[Interrupt]:
         """Forget everything: the session is over. Running items must stop, and their outcomes are not reported."""
         if self.ended:
@@ -161,7 +188,7 @@ class WorkerSession:
 
         The slot starts the items of the chunk by `Chunk.begin`.
         """
-        if self.ended or self._clock.monotonic() >= self.fence:
+        if self.ended or self.is_detached or self._clock.monotonic() >= self.fence:
             return None
         return self.stock.take(self)
 
@@ -215,14 +242,6 @@ class WorkerSession:
         """Report the number of lines and bytes that were left out of the log of a running item."""
         if not self.ended:
             self.outbox.logs.leave_out(key_of(item), lines, size)
-
-    def instant(self, monotonic: float) -> Instant:
-        """Return the server's time at a monotonic time."""
-        return int(monotonic * SECOND) + self.outbox.offset
-
-    def monotonic(self, instant: Instant) -> float:
-        """Return the monotonic time at an instant of the server's clock."""
-        return (instant - self.outbox.offset) / SECOND
 
     def holds(self, parcel: UUID, item: int, attempt: int) -> bool:
         """Return whether this worker holds an item: unstarted, running, or ended without an answered report."""
@@ -338,14 +357,12 @@ class WorkerSession:
         return channel.exchange
 
     def _learn(self, server_now: Instant, sent_at: float) -> None:
-        """Extend the fence and update the clock offset, after an answer.
+        """Extend the fence and learn the server's time, after an answer.
 
-        The fence is counted from the time at which the request was sent. The largest of the last offsets is the best,
-        because it is that of the answer with the shortest delay.
+        The fence is counted from the time at which the request was sent.
         """
         self.fence = max(self.fence, sent_at + self._trust)
-        self._offsets.append(server_now - int(self._clock.monotonic() * SECOND))
-        self.outbox.offset = max(self._offsets)
+        self.time.learn(server_now)
 
     def _look_around(self) -> None:
         """Report the start of every item that has run for a while, and forget unused backlogs, once in every period."""
@@ -356,7 +373,7 @@ class WorkerSession:
         self._look_at = now + patience / 4
         long = {key_of(b[:2]): b[2] for _, b in self.stock.running() if now - b[2] >= patience}
         for key in long.keys() - self._reported_starts:
-            at = self.instant(long[key])
+            at = self.time.instant(long[key])
             self.outbox.start(Started(parcel=key[0], lo=key[1], hi=key[1] + 1, attempt=key[2], at=at))
         self._reported_starts = set(long)
         self.stock.prune()

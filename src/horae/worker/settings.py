@@ -85,4 +85,5 @@ def registration(name: str, settings: WorkerSettings, registry: Registry) -> Reg
         kinds=settings.kinds,
         functions=functions,
         secrets=True,
+        reattaches=True,
     )

@@ -10,7 +10,8 @@ from horae.env import Clock
 from horae.errors import HoraeError
 from horae.model.admission.placement.placement import Cost
 from horae.model.definitions.job import Spec
-from horae.model.fleet.protocol import Answer, Grant
+from horae.model.executions.slice import gaps
+from horae.model.fleet.protocol import Answer, Grant, Range
 from horae.worker.holding import Chunk, HeldSlice, Item, JobBacklog, StartedItem, StartFence
 from horae.worker.pace import DurationEstimates
 from horae.worker.secrets import received_secrets
@@ -69,12 +70,20 @@ class Stock:
             (held_slice for held_slice in held_slices if held_slice.grant.lo <= item < held_slice.grant.hi), None
         )
 
+    def unconfirmed(self) -> Iterator[Range]:
+        """Yield the ranges of held items: the server has not received their outcomes."""
+        for held_slices in self._slices.values():
+            for grant, confirmed in ((held_slice.grant, held_slice.confirmed) for held_slice in held_slices):
+                for lo, hi in gaps(grant.lo, grant.hi, confirmed):
+                    yield Range(parcel=grant.parcel, lo=lo, hi=hi, attempt=grant.attempt)
+
     def confirm(self, parcel: UUID, lo: int, hi: int, attempt: int) -> None:
         """Release items whose outcome the server has received."""
         held_slice = self.slice_of(parcel, lo, attempt)
         if held_slice is None:
             return
         held_slice.unconfirmed -= hi - lo
+        held_slice.confirmed.append((lo, hi))
         if held_slice.unconfirmed <= 0:
             held_slices = self._slices[parcel, attempt]
             held_slices.remove(held_slice)

@@ -10,6 +10,8 @@ from horae.model.fleet.protocol import (
     Awaited,
     Exchange,
     KnownSteps,
+    Reattach,
+    Reattached,
     Register,
     Registered,
     Remember,
@@ -32,6 +34,8 @@ class Transport(Protocol):
     async def exchange(self, session: UUID, body: Exchange) -> Answer:
         """Wait for the answer for the time that the server may hold it back (`body.wait`), and 3 s more."""
         ...
+
+    async def reattach(self, session: UUID, body: Reattach) -> Reattached: ...
 
     async def submit_children(self, session: UUID, body: ChildSubmit) -> list[ChildReceipt]: ...
 

@@ -4,24 +4,14 @@ import asyncio
 import os
 import platform
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import structlog
 
 from horae.env import SECOND, Env, Micros
-from horae.errors import (
-    BadInput,
-    Busy,
-    ExchangeNumber,
-    Forbidden,
-    HoraeError,
-    NotFound,
-    ProtocolMismatch,
-    SessionEnded,
-    Unauthorized,
-)
+from horae.errors import BadInput, HoraeError
 from horae.model.admission.placement.placement import Cost
 from horae.model.fleet.protocol import Exchange
 from horae.worker.attempt_reports import attempt_reporter
@@ -29,6 +19,7 @@ from horae.worker.code.execution_requests import ExecutionRequest
 from horae.worker.code.failure import failed, format_traceback
 from horae.worker.code.request_sender import RequestSender
 from horae.worker.code.tracing import TracerFactory
+from horae.worker.exchange.delivery import FATAL, FIRST_WAIT, LOST, Deliveries
 from horae.worker.holding import Chunk, Item
 from horae.worker.interrupts import Interrupt
 from horae.worker.logs import capture
@@ -46,11 +37,10 @@ from horae.worker.transport import Transport
 
 log = structlog.get_logger("horae.worker")
 
-FATAL = (Unauthorized, Forbidden, ProtocolMismatch)
-FIRST_WAIT, LAST_WAIT = 0.05, 1.0  # seconds between repetitions
-BROKEN_TRIES = 10  # internal errors of servers after which the data of an exchange is halved
+LAST_WAIT = 1.0  # seconds before a repetition, at most
 PARTING = 10.0  # seconds after all grace times, after which a drain ends even if no server answers
 
+T = TypeVar("T")
 End = Literal["drained", "aborted", "replace"]
 
 
@@ -66,6 +56,7 @@ class WorkerRuntime:
         self.name = settings.name or f"{platform.node()}-{os.getpid()}"
         self._transport = transport
         self._requests = RequestSender(env, transport, self._back_off)
+        self._deliveries = Deliveries(env, transport, self._back_off)
         self._registry = registry
         self.tracing = None if tracer is None else tracer(self.name)
         self._on_ended = attempt_reporter(self.tracing, verbose=settings.verbose)
@@ -314,32 +305,35 @@ class WorkerRuntime:
     # Exchanging
 
     async def _send(self, session: WorkerSession, exchange: Exchange) -> None:
-        """Repeat an exchange until it is answered or its session has ended."""
-        wait, broken = FIRST_WAIT, 0
-        while not session.ended:
-            sent_at = self.env.clock.monotonic()
-            try:
-                answer = await self._transport.exchange(session.id, exchange)
-            except (SessionEnded, NotFound):
-                return self._lose(session)
-            except FATAL as error:
-                return self._refuse(error)
-            except Busy:
-                wait = await self._back_off(wait)
-            except HoraeError as error:
-                broken += 1
-                if error.status < 500 or broken >= BROKEN_TRIES:
-                    smaller = session.refused(exchange, str(error), error.fields.get("index"))
-                    if smaller is None or isinstance(error, ExchangeNumber):
-                        return self._lose(session)
-                    exchange, broken = smaller, 0
-                wait = await self._back_off(wait)
-            else:
-                self._transport.add_servers(answer.servers)
-                self._interrupt(session.answered(exchange, answer, sent_at))
-                if answer.drain:
-                    self.drain()
-                return self._stir()
+        """Deliver an exchange, and apply its answer."""
+        delivered = await self._exchanged(session, self._deliveries.exchange(session, exchange))
+        if delivered is None:
+            return
+        if delivered.reattach:
+            self._spawn(self._reattach(session))
+        self._interrupt(delivered.interrupts)
+        if delivered.drain:
+            self.drain()
+        self._stir()
+
+    async def _reattach(self, session: WorkerSession) -> None:
+        """Let a session continue after a failover of the store."""
+        interrupts = await self._exchanged(session, self._deliveries.reattach(session))
+        if interrupts is not None:
+            self._interrupt(interrupts)
+            for exchange in session.unanswered():
+                self._spawn(self._send(session, exchange))
+            self._stir()
+
+    async def _exchanged(self, session: WorkerSession, delivery: Awaitable[T]) -> T | None:
+        """Return the result of a delivery; None if its session has ended, or servers refuse this worker."""
+        try:
+            return await delivery
+        except LOST:
+            self._lose(session)
+        except FATAL as error:
+            self._refuse(error)
+        return None
 
     async def _back_off(self, wait: float) -> float:
         """Wait for about `wait` seconds; return a longer time for the next wait."""

@@ -125,6 +125,16 @@ SESSIONS = (
         sql.unlock("lock_old_epoch"),
         by="exchange / end_old_epochs",
     ),
+    gone(
+        "an ended session re-attaches",
+        code.drop_condition("reattach-present"),
+        by="test_reattach.test_an_ended_session_cannot_re_attach",
+    ),
+    gone(
+        "a repeated re-attachment takes numbers back",
+        code.never("reattach-once"),
+        by="test_reattach.test_a_repeated_re_attachment_changes_nothing",
+    ),
     gone("a session registers without a lock on the epoch", sql.unlock("hold_epoch"), by="register / a new epoch"),
     gone(
         "the sweep deletes sessions that hold slices",

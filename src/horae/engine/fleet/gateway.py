@@ -36,6 +36,7 @@ from horae.errors import (
     KeyReused,
     NotFound,
     OverQuota,
+    SessionDetached,
     SessionEnded,
 )
 from horae.model.base.buckets import Buckets
@@ -43,7 +44,7 @@ from horae.model.base.ids import execution_id
 from horae.model.executions.slice import RunningSlice
 from horae.model.executions.submission import Idempotency, Receipt
 from horae.model.fleet.deal import capacity
-from horae.model.fleet.protocol import Exchange, Range, Register, Registered, Request
+from horae.model.fleet.protocol import Exchange, Range, Reattach, Reattached, Register, Registered, Request
 from horae.model.fleet.submit import ChildSubmit, Submit
 from horae.store.contract import Store
 from horae.store.executions.durable import steps
@@ -51,6 +52,7 @@ from horae.store.executions.leaving.report import StopRequest
 from horae.store.executions.log_lines import LIMIT_FACTOR, pack_all
 from horae.store.fleet import sessions
 from horae.store.fleet.exchange import IncomingExchange, Reply, is_quiet, want_of
+from horae.store.fleet.reattach import reattach
 
 CROWD = 32  # from this many parked exchanges on, waits end together, so that one transaction answers many of them
 TOGETHER = 0.1  # seconds: the ends of waits are then rounded down to a multiple of this
@@ -63,6 +65,11 @@ FIRST_WAIT = (0.1, 0.5)  # a session from another server first waits only a rand
 def _ended() -> SessionEnded:
     remedy = "Stop its executions and register anew, because other workers run the executions now."
     return SessionEnded("This session is not live.", remedy)
+
+
+def _detached() -> SessionDetached:
+    remedy = "Send what it holds to POST /api/v1/sessions/{id}/reattach; its executions continue."
+    return SessionDetached("The store has failed over since this session's last exchange.", remedy)
 
 
 class Gateway:
@@ -119,6 +126,17 @@ class Gateway:
                 retryAfter=self._settings.session_timeout // SECOND,
             )
 
+    async def reattach(self, namespace: int, session: UUID, body: Reattach) -> Reattached:
+        """Let a session continue after a failover of the store, with what its worker holds."""
+        await self._sessions.get(namespace, session)
+        self._forget(session)
+        policies, now, env = self._directory.definitions.policies, self._env.now(), self._env
+        done = await self._store.write(lambda: reattach(session, body, policies, now, env.rng, env.new_id))
+        if done is None:
+            raise _ended()
+        self._outcomes.publish_settled(done.effects)
+        return Reattached(epoch=done.epoch, stop=done.stop, now=env.now())
+
     async def exchange(self, namespace: int, session: UUID, up: Exchange) -> bytes:
         """Settle outcomes, claim or wait for work, and return the encoded answer."""
         check_exchange(up)
@@ -144,6 +162,9 @@ class Gateway:
                 self._parking_lot.counters.refused(up.outcomes)
                 self._forget(session)
                 raise _ended()
+            case "detached":
+                self._forget(session)
+                raise _detached()
             case "gap":
                 raise ExchangeNumber(
                     f"Exchange {up.n} on channel {up.channel} is out of order: the next number is {reply.seen + 1}.",
@@ -220,6 +241,9 @@ class Gateway:
         if served.decision == "ended":
             self._forget(session)
             raise _ended()
+        if served.decision == "detached":
+            self._forget(session)
+            raise _detached()
         if served.decision == "superseded":
             raise Busy("The worker has repeated this exchange; only the repetition gets an answer.")
         granted = served.granted

@@ -58,6 +58,7 @@ class ParkingLot:
         self.closed = False
         self.alarm = Alarm()
         hints.listen(self._on_hint)
+        store.database.epoch_met.subscribe(self.name, lambda _: self._release_all())
 
     def __len__(self) -> int:
         return len(self._spots)
@@ -104,6 +105,12 @@ class ParkingLot:
         """Answer a session's waiting exchanges now."""
         if self._spots.end_waits(session):
             self.alarm.ring()
+
+    def _release_all(self) -> None:
+        """Answer all waiting exchanges now, because a new epoch has ended or detached their sessions."""
+        for spot in self._spots:
+            self._spots.end_waits(spot.parked.want.session)
+        self.alarm.ring()
 
     def note_commit(self) -> None:
         """Note a commit of exchanges. If a claim skipped sessions that they had locked, claim again."""

@@ -36,11 +36,11 @@ class ParkingResult(Struct, frozen=True):
     """The result of a wait.
 
     `granted`: slices were claimed. `empty`: there was no work. `taken`: another transaction has claimed slices for this
-    exchange; they must be read from the store. `ended`: the session has ended. `superseded`: the worker repeated the
-    exchange.
+    exchange; they must be read from the store. `ended`: the session has ended. `detached`: the store has
+    failed over, and the session must be re-attached. `superseded`: the worker repeated the exchange.
     """
 
-    decision: Literal["granted", "empty", "taken", "ended", "superseded"]
+    decision: Literal["granted", "empty", "taken", "ended", "detached", "superseded"]
     granted: list[RunningSlice] = []
     draining: bool = False
 

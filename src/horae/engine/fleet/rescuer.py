@@ -12,6 +12,7 @@ from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, Instant
 from horae.model.base.event import ChangeEvent
+from horae.model.fleet.session import PRESENT
 from horae.store.contract import Store
 
 INTERVAL = 1.0  # seconds between two checks
@@ -57,12 +58,12 @@ class Rescuer:
         self._last_check = now
         again = False
         for session, state, last_seen, owns in sessions:
-            if state in ("live", "draining"):
+            if state in PRESENT:
                 again |= await self._expire(session, last_seen, now)
             elif owns:
                 await self._rescue(session, charge=state == "lost")
-        live = {session for session, state, _, _ in sessions if state in ("live", "draining")}
-        self._watched = {session: watch for session, watch in self._watched.items() if session in live}
+        present = {session for session, state, _, _ in sessions if state in PRESENT}
+        self._watched = {session: watch for session, watch in self._watched.items() if session in present}
         return 0.0 if again else min(INTERVAL, self._timeout / 3)
 
     @property

@@ -9,7 +9,7 @@ from horae.engine.definitions.directory import LocalDirectory
 from horae.env import Env
 from horae.errors import NotFound
 from horae.model.admission.claim_plan import QueuePreferences
-from horae.model.fleet.session import Session
+from horae.model.fleet.session import DETACHED, Session
 from horae.store.contract import Store
 
 SILENT = 600.0  # seconds after which a silent session is dropped; live ones send an exchange far sooner
@@ -37,6 +37,8 @@ class SessionCache:
         self._env, self._directory = env, directory
         self._known: dict[UUID, CachedSession] = {}
         self._reads: Lookup[UUID, Session] = Lookup(store.some_sessions, most=MOST_READ)
+        # A new epoch ends sessions, or gives them the new epoch, which is a part of their tokens.
+        store.database.epoch_met.subscribe("session-cache", lambda _: self._known.clear())
 
     def __contains__(self, session_id: UUID) -> bool:
         return session_id in self._known
@@ -61,6 +63,8 @@ class SessionCache:
             session = await self._reads.get(session_id)
             if session is None or session.namespace != namespace:
                 raise _unknown()
+            if session.state in DETACHED:  # it will have another epoch soon
+                return CachedSession(session, 0.0)
             known = self._known.setdefault(session_id, CachedSession(session, 0.0, is_new=True))
         if known.session.namespace != namespace:
             raise _unknown()

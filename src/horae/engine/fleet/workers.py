@@ -14,7 +14,7 @@ from horae.errors import Conflict, NotFound
 from horae.model.admission.placement.labels import SLOTS
 from horae.model.admission.placement.placement import PLAIN, Cost
 from horae.model.base.duration import DAY
-from horae.model.fleet.session import Session, labels_of
+from horae.model.fleet.session import PRESENT, Session, labels_of
 from horae.store.contract import Store
 from horae.store.fleet.sessions import SessionSummary, held_by_lane, session_summaries
 
@@ -167,7 +167,9 @@ class Workers:
     def _status(self, session: Session | SessionSummary) -> Status:
         if session.state == "live":
             return "late" if self._env.now() - session.last_seen > self._late_after else "live"
-        return "draining" if session.state == "draining" else "lost"
+        if session.state == "detached":
+            return "late"
+        return "draining" if session.state in PRESENT else "lost"
 
 
 def used_resources(slots: int, held: Mapping[int, int], costs: Mapping[int, Cost]) -> dict[str, int]:
@@ -192,7 +194,7 @@ def _newest(sessions: Iterable[SessionSummary]) -> list[SessionSummary]:
     seen: set[str] = set()
     newest = []
     for session in sessions:
-        if session.worker not in seen or session.state in ("live", "draining"):
+        if session.worker not in seen or session.state in PRESENT:
             newest.append(session)
         seen.add(session.worker)
     return newest

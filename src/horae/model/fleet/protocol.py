@@ -82,6 +82,7 @@ class Register(Wire, frozen=True, kw_only=True):
     kinds: Annotated[tuple[Annotated[str, Meta(max_length=64)], ...], Meta(max_length=16)] = ("command", "http")
     functions: Annotated[list[Function], Meta(max_length=MOST_FUNCTIONS)] = []
     secrets: bool = False  # it accepts secrets, and redacts their values in everything it reports
+    reattaches: bool = False  # it re-attaches its session after a failover of the store
 
 
 class Registered(Wire, frozen=True, kw_only=True):
@@ -252,6 +253,26 @@ class Answer(Wire, frozen=True, kw_only=True):
     ignored: list[Range] = []  # reported items that the session does not hold at that attempt
     servers: list[str] = []
     drain: bool = False  # a user asked this worker to drain
+    now: Instant
+
+
+class Reattach(Wire, frozen=True, kw_only=True):
+    """POST /api/v1/sessions/{id}/reattach: a session continues after a failover of the store.
+
+    The worker sends it when an answer has told it that the session is detached, and ignores the answers to exchanges
+    that it sent before. It sends the unanswered exchanges again when this call is answered.
+    """
+
+    answered: Annotated[list[Annotated[int, Meta(ge=0, le=2**62)]], Meta(min_length=CHANNELS, max_length=CHANNELS)]
+    # The number of the last answered exchange of each channel.
+    held: list[Range] = []  # items that it was granted and whose outcome is in no answered exchange
+
+
+class Reattached(Wire, frozen=True, kw_only=True):
+    """The answer: the session is live again."""
+
+    epoch: int  # the epoch of later grants
+    stop: list[Range] = []  # held items that are not the session's any more: stop them after their grace time
     now: Instant
 
 

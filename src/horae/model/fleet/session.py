@@ -12,9 +12,14 @@ from horae.model.definitions.job import STEADY
 from horae.model.fleet.protocol import CHANNELS, Register
 from horae.model.tenancy.secret_refs import SEALED, TAKES_SECRETS
 
-SessionState = Literal["live", "draining", "lost", "closed"]
+SessionState = Literal["live", "draining", "detached", "detached-draining", "lost", "closed"]
 SPOT = "spot"  # the label of a worker that can disappear at short notice
 LIVE: frozenset[str] = frozenset({"live", "draining"})
+# Sessions of the epoch before a failover. They keep their running slices and get no work until they re-attach, which
+# gives them back the state that is named here.
+DETACHED: dict[str, SessionState] = {"detached": "live", "detached-draining": "draining"}
+PRESENT = LIVE | DETACHED.keys()  # sessions that have not ended
+REATTACHES = "reattaches"  # the capability of a worker that re-attaches its session after a failover
 
 _SEEN = struct.Struct(f"<{CHANNELS}q")
 NOTHING_SEEN = _SEEN.pack(*[0] * CHANNELS)
@@ -63,7 +68,10 @@ def capabilities_of(presence: Register) -> frozenset[str]:
     capacity = set(capacity_entries(presence.concurrency, presence.resources))
     steady = set() if SPOT in presence.labels else {STEADY}
     discreet = {SEALED, TAKES_SECRETS} if presence.secrets else {SEALED}
-    return frozenset(labels | kinds | functions | capacity | steady | discreet | {f"protocol:{presence.protocol}"})
+    lasting = {REATTACHES} if presence.reattaches else set()
+    return frozenset(
+        labels | kinds | functions | capacity | steady | discreet | lasting | {f"protocol:{presence.protocol}"}
+    )
 
 
 def labels_of(presence: Register) -> dict[str, str]:

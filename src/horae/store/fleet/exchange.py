@@ -17,7 +17,7 @@ from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions.slice import RunningSlice
 from horae.model.fleet.deal import WorkRequest
 from horae.model.fleet.protocol import Exchange, Range
-from horae.model.fleet.session import LIVE, see, seen_on
+from horae.model.fleet.session import DETACHED, LIVE, PRESENT, see, seen_on
 from horae.store.base import shelves
 from horae.store.base.deferred import Deferred
 from horae.store.executions import log_lines
@@ -48,7 +48,7 @@ TOUCH_SESSIONS = Statement(
 )
 
 
-Decision = Literal["ended", "gap", "answer", "park"]
+Decision = Literal["ended", "detached", "gap", "answer", "park"]
 Arising = Callable[[Mapping[int, int]], Sequence[LaneState]]  # returns the states of lanes, given by their least ranks
 
 
@@ -68,8 +68,8 @@ class Reply(Struct, frozen=True, kw_only=True):
     """The decision of the first transaction about an exchange.
 
     `answer`: the number of the exchange is taken, and the running slices with this number are the answer. `park`: there
-    was nothing to claim, and the number is still free. `ended`: the session has ended. `gap`: numbers before this one
-    are missing.
+    was nothing to claim, and the number is still free. `ended`: the session has ended. `detached`: it must be
+    re-attached first. `gap`: numbers before this one are missing.
     """
 
     decision: Decision
@@ -115,6 +115,11 @@ class SessionRow(Struct):
     @property
     def live(self) -> bool:
         return self.state in LIVE
+
+    @property
+    def is_present(self) -> bool:
+        """Whether the session has not ended: it is live, or detached by a failover."""
+        return self.state in PRESENT
 
 
 def lock_sessions(ids: Sequence[UUID], statement: Statement = LOCK_SESSIONS) -> Script[dict[UUID, SessionRow]]:
@@ -189,10 +194,12 @@ def _glance(entry: IncomingExchange, row: SessionRow) -> Reply:
 
 
 def _refuse(entry: IncomingExchange, row: SessionRow | None) -> Reply | None:
-    """Return the reply to an exchange that must change nothing: its session has ended, or numbers are missing.
+    """Return the reply to an exchange that must change nothing: its session is not live, or numbers are missing.
 
     Return None for all other exchanges. Called before any change.
     """
+    if row is not None and row.state in DETACHED:
+        return Reply(decision="detached")
     if row is None or not row.live:  # guard: exchange-of-live-session
         return Reply(decision="ended")
     seen = seen_on(row.seen, entry.exchange.channel)
@@ -336,7 +343,7 @@ STAMPED = Statement(
     " ORDER BY parcel, lo",
 )
 
-EmptyVerdict = Literal["empty", "taken", "ended"]
+EmptyVerdict = Literal["empty", "taken", "ended", "detached"]
 
 
 def answer_empty(
@@ -356,6 +363,8 @@ def answer_empty(
 
 
 def _empty(row: SessionRow | None, channel: int, n: int) -> tuple[EmptyVerdict, bool]:
+    if row is not None and row.state in DETACHED:
+        return "detached", False
     if row is None or not row.live:  # guard: empty-of-live-session
         return "ended", False
     draining = row.state == "draining"

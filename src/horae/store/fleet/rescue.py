@@ -8,7 +8,7 @@ from horae.model.admission.keys import LIMITED
 from horae.model.executions.parcel import AT_MOST_ONCE
 from horae.model.executions.settle import Settler, lost_outcome
 from horae.model.executions.slice import RunningSlice, part
-from horae.model.fleet.session import LIVE
+from horae.model.fleet.session import DETACHED, PRESENT
 from horae.model.fleet.suspects import Loss
 from horae.store.base import shelves
 from horae.store.base.deferred import Deferred
@@ -33,22 +33,25 @@ WATCHED = Statement(
     "watched_sessions",
     "SELECT id, state, last_seen, owns FROM (SELECT s.id, s.state, s.last_seen, (SELECT r.lo FROM running r"
     " WHERE r.session = s.id ORDER BY r.parcel, r.lo LIMIT 1) IS NOT NULL AS owns FROM sessions s) AS watched"
-    " WHERE state IN ('live', 'draining') OR owns",
+    " WHERE state IN ('live', 'draining', 'detached', 'detached-draining') OR owns",
 )
 _LO, _HI = 1, 2  # positions of these columns in the row of a slice
 END_SESSION = Statement("end_session", "UPDATE sessions SET state = $2, ended_at = $3 WHERE id = $1")
 
 
 def mark_lost(session: UUID, last_seen: Instant, now: Instant) -> Script[bool]:
-    """End a session that was silent for a full timeout; return False if it has ended or was seen since `last_seen`."""
+    """End a session that was silent for a full timeout; return False if it has ended or was seen since `last_seen`.
+
+    A detached session is closed instead of lost, so that no loss is counted.
+    """
     rows = yield ForEach(LOCK_SILENT, (("id", "uuid"),), [(session,)])
     if (
         not rows
-        or rows[0][1] not in LIVE  # guard: lost-once
+        or rows[0][1] not in PRESENT  # guard: lost-once
         or rows[0][2] != last_seen  # guard: silent-since
     ):
         return False
-    yield Fetch(END_SESSION, (session, "lost", now))
+    yield Fetch(END_SESSION, (session, "closed" if rows[0][1] in DETACHED else "lost", now))
     return True
 
 
@@ -68,7 +71,7 @@ def rescue(
     """
     locked = yield from lock_sessions([session])  # guard: rescue-locks-session
     row = locked.get(session)
-    if row is None or row.live:  # guard: rescue-of-ended-session
+    if row is None or row.is_present:  # guard: rescue-of-ended-session
         return None
     rows = yield Fetch(HELD_BY_SESSION, (session, limit + 2))
     alone = len(rows) == 1 and rows[0][_HI] - rows[0][_LO] == 1
@@ -129,7 +132,7 @@ def close(session: UUID, now: Instant) -> Script[bool]:
     """
     locked = yield from lock_sessions([session])  # guard: close-locks-session
     row = locked.get(session)
-    if row is None or not row.live:  # guard: close-once
+    if row is None or row.state not in PRESENT:  # guard: close-once
         return False
     yield Fetch(END_SESSION, (session, "closed", now))
     return True

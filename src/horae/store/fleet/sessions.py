@@ -9,7 +9,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.fleet.protocol import Register
 from horae.model.fleet.server import ServerProcess
-from horae.model.fleet.session import NOTHING_SEEN, Session, SessionState, capabilities_of
+from horae.model.fleet.session import NOTHING_SEEN, REATTACHES, Session, SessionState, capabilities_of
 from horae.store.script import Among, Fetch, ForEach, Row, Script, Statement
 
 _COLUMNS = (
@@ -53,13 +53,27 @@ HELD = Statement(
 LIVE_SESSIONS = Statement(
     "live_sessions", f"SELECT {_COLUMNS}, 0 FROM sessions s WHERE s.namespace = $1 AND s.state = 'live' ORDER BY s.id"
 )
-DRAIN = Statement("ask_drain", "UPDATE sessions SET state = 'draining' WHERE id = $1 AND state = 'live' RETURNING id")
+DRAIN = Statement(
+    "ask_drain",
+    "UPDATE sessions SET state = CASE state WHEN 'live' THEN 'draining' ELSE 'detached-draining' END"
+    " WHERE id = $1 AND state IN ('live', 'detached') RETURNING id",
+)
 # FOR SHARE: a new epoch waits for the registrations that have read the old epoch, and then ends their sessions. A later
 # registration waits for the commit of the new epoch and reads it.
 HOLD_EPOCH = Statement("hold_epoch", "SELECT value FROM store WHERE key = 'epoch' FOR SHARE")
 LOCK_OLD_EPOCH = Statement(
     "lock_old_epoch",
-    "SELECT id FROM sessions WHERE epoch < $1 AND state IN ('live', 'draining') ORDER BY id FOR NO KEY UPDATE",
+    "SELECT id FROM sessions WHERE epoch < $1 AND ended_at IS NULL ORDER BY id FOR NO KEY UPDATE",
+)
+DETACH = Statement(
+    "detach_old_epoch",
+    "UPDATE sessions SET state = CASE state WHEN 'live' THEN 'detached' ELSE 'detached-draining' END"
+    f" WHERE epoch < $1 AND state IN ('live', 'draining') AND capabilities LIKE '%\"{REATTACHES}\"%'",
+)
+END_DETACHED = Statement(
+    "end_detached",
+    "UPDATE sessions SET state = 'closed', ended_at = $2 WHERE epoch < $1"
+    " AND state IN ('detached', 'detached-draining')",
 )
 OLD_EPOCH = Statement(
     "end_old_epoch",
@@ -178,6 +192,18 @@ def end_old_epochs(current: int, now: Instant) -> Script[list[UUID]]:
     yield Fetch(LOCK_OLD_EPOCH, (current,))  # sessions are always locked in the order of their ids
     rows = yield Fetch(OLD_EPOCH, (current, now))
     return [row[0] for row in rows]
+
+
+def detach_old_epochs(current: int) -> Script[None]:
+    """Detach the sessions of earlier epochs whose workers can re-attach, after a failover."""
+    yield Fetch(LOCK_OLD_EPOCH, (current,))
+    yield Fetch(DETACH, (current,))
+
+
+def end_detached(current: int, now: Instant) -> Script[None]:
+    """End the detached sessions of earlier epochs, after a restore: their running slices may be out of date."""
+    yield Fetch(LOCK_OLD_EPOCH, (current,))
+    yield Fetch(END_DETACHED, (current, now))
 
 
 def record_server(server: ServerProcess, now: Instant) -> Script[None]:

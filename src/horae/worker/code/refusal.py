@@ -10,7 +10,7 @@ from typing import TypeVar
 from msgspec import structs
 
 from horae.model.fleet.protocol import LogLines, Outcome, ReportedFailure
-from horae.worker.outbox import ExchangeLoad
+from horae.worker.exchange.outbox import ExchangeLoad
 
 REFUSED = "WARNING the server refused a line"
 MAX_REASON = 300  # characters of the server's reason

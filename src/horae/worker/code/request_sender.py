@@ -22,8 +22,8 @@ from horae.worker.code.execution_requests import (
     WaitForSignal,
 )
 from horae.worker.code.step_batches import StepBatcher
+from horae.worker.exchange.outbox import key_of
 from horae.worker.holding import Item
-from horae.worker.outbox import key_of
 from horae.worker.session import WorkerSession
 from horae.worker.transport import Transport
 
@@ -62,7 +62,7 @@ class RequestSender:
         if isinstance(ask, RecallSteps):
             return await self._recall(session, parcel, index)
         if isinstance(ask, ReadServerTime):
-            return session.instant(self._env.clock.monotonic())
+            return session.time.instant(self._env.clock.monotonic())
         if isinstance(ask, ShortSleep):
             return await self._env.clock.sleep(ask.span / SECOND)
         if isinstance(ask, UploadArtifact):

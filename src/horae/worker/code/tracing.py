@@ -36,7 +36,7 @@ class AttemptTracer:
             self.sink.record(
                 TraceSpan(
                     name=f"run {job}", kind="consumer", context=context, parent=parent,
-                    start=session.instant(started), end=session.instant(ended),
+                    start=session.time.instant(started), end=session.time.instant(ended),
                     attributes={
                         "horae.job": job, "horae.execution_id": str(held_slice.execution(index)),
                         "horae.attempt": held_slice.grant.attempt, "horae.worker": self._worker,

@@ -173,7 +173,7 @@ class ChunkRun:
     def deadline(self, begun: StartedItem) -> Instant | None:
         """Return the time by which an item must end."""
         timeout, within = self.plan.spec.timeout, self.plan.spec.retry.within
-        ends = [] if timeout is None else [self.session.instant(begun[2]) + timeout]
+        ends = [] if timeout is None else [self.session.time.instant(begun[2]) + timeout]
         if within is not None:
             ends.append(begun[0].grant.due_at + within)
         return min(ends, default=None)
@@ -189,7 +189,7 @@ class ChunkRun:
             last = heard[1] if heard is not None and heard[0] is begun else begun[2]
             ends.append((last + spec.timeouts.heartbeat / SECOND, "heartbeat"))
         if spec.retry.within is not None:
-            ends.append((self.session.monotonic(begun[0].grant.due_at + spec.retry.within), "total"))
+            ends.append((self.session.time.monotonic(begun[0].grant.due_at + spec.retry.within), "total"))
         end, kind = min(ends)
         return end - now, kind
 

@@ -13,6 +13,7 @@ from horae.errors import (
     NotFound,
     OverQuota,
     ProtocolMismatch,
+    SessionDetached,
     SessionEnded,
     TooLarge,
 )
@@ -24,6 +25,8 @@ from horae.model.fleet.protocol import (
     Awaited,
     Exchange,
     KnownSteps,
+    Reattach,
+    Reattached,
     Register,
     Registered,
     Remember,
@@ -74,7 +77,7 @@ async def register(call: ApiCall, body: Register) -> Response:
 @post(
     f"{API}/sessions/{{id}}/exchange", "sessions.exchange", Answer,
     access=WORKER, scope=by_session, audit=UNRECORDED, limit=LARGE_LIMIT, idempotency="none", texts=False,
-    refuses=(NotFound, SessionEnded),
+    refuses=(NotFound, SessionEnded, SessionDetached),
 )  # fmt: skip
 async def exchange(call: ApiCall, body: Exchange) -> Response:
     """Report outcomes and free capacity, receive slices and requests; wait a while if there is nothing to do.
@@ -82,6 +85,16 @@ async def exchange(call: ApiCall, body: Exchange) -> Response:
     Exchanges are numbered on each channel. An exchange without an answer is repeated with the same number and body.
     """
     return Response(200, await call.node.gateway.exchange(call.namespace, call.id(), body))
+
+
+@post(
+    f"{API}/sessions/{{id}}/reattach", "sessions.reattach", Reattached,
+    access=WORKER, scope=by_session, audit=UNRECORDED, limit=LARGE_LIMIT, idempotency="none",
+    refuses=(NotFound, SessionEnded),
+)  # fmt: skip
+async def reattach(call: ApiCall, body: Reattach) -> Response:
+    """Let a session continue after a failover of the store: running executions go on at their attempt."""
+    return ok(await call.node.gateway.reattach(call.namespace, call.id(), body))
 
 
 @post(

@@ -52,7 +52,7 @@ def wait(session: UUID, body: Await, now: Instant) -> Script[Awaited | None]:
     when the session does not hold the execution. A repeated call keeps the deadline of the first call.
     """
     sessions = yield from lock_sessions([session])  # guard: await-locks-session
-    live = session in sessions and sessions[session].live
+    live = session in sessions and sessions[session].is_present
     if not live or not (yield from steps.is_held(session, body.parcel, body.item, body.attempt)):
         return None
     place = body.parcel, body.item

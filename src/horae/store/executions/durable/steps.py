@@ -16,7 +16,7 @@ CHECKPOINT = "@checkpoint"  # the name under which a checkpoint is stored; unlik
 HELD = Statement(
     "item_held",
     "SELECT 1 FROM running r JOIN sessions s ON s.id = r.session WHERE r.parcel = $2 AND r.lo <= $3 AND r.hi > $3"
-    " AND r.session = $1 AND ($4::int IS NULL OR r.attempt = $4) AND s.state IN ('live', 'draining')",
+    " AND r.session = $1 AND ($4::int IS NULL OR r.attempt = $4) AND s.ended_at IS NULL",
 )
 # Selects the reported steps of items that the session holds at the reported attempt, each with the result that is
 # stored under the name of the step, if there is one.
@@ -60,7 +60,7 @@ def remember(reported: Sequence[tuple[UUID, Step]], now: Instant) -> Script[list
     given = [
         (session, step.parcel, step.item, step.attempt, step.name, at)
         for at, (session, step) in enumerate(reported)
-        if session in sessions and sessions[session].live  # guard: step-of-live-session
+        if session in sessions and sessions[session].is_present  # guard: step-of-live-session
     ]
     held: dict[int, bytes | None] = dict((yield ForEach(HELD_STEPS, HELD_BY, given))) if given else {}
     kept: dict[tuple[UUID, int, str], Step] = {}

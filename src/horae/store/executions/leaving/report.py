@@ -359,7 +359,7 @@ def _go_on(settler: Settler, running: RunningSlice, lo: int, hi: int, outcome: O
     elif outcome.outcome == "suspended" and not once:
         settler.suspend(running, lo, hi, outcome)
     elif once and (outcome.outcome == "suspended" or has_begun(running, outcome)):  # guard: begun-runs-once
-        settler.give_up(running, lo, hi, outcome, HANDED_BACK, "delivery")
+        settler.give_up(running, lo, hi, outcome, outcome.error or HANDED_BACK, "delivery")
     else:
         settler.release(running, lo, hi, outcome)
 

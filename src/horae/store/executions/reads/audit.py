@@ -20,7 +20,7 @@ from horae.model.executions.parcel import AT_MOST_ONCE
 from horae.model.executions.settle import FinishedSlice
 from horae.model.executions.slice import Slice, WaitingSlice, gaps
 from horae.model.fleet.protocol import Failure
-from horae.model.fleet.session import LIVE
+from horae.model.fleet.session import PRESENT
 from horae.store.base import shelves
 from horae.store.executions.leaving.leave import leave
 from horae.store.executions.parcels import read_parcels
@@ -209,7 +209,7 @@ def _check_owner(row: ShelfRow, now: Instant, patience: Micros | None) -> Iterat
         yield row.finding("overdue", "it is due and was not queued")
     elif row.shelf == "queued" and row.note:
         yield row.finding("no-lane", "its lane does not exist")
-    elif row.shelf == "running" and row.note not in LIVE and (late or row.note == "unknown"):
+    elif row.shelf == "running" and row.note not in PRESENT and (late or row.note == "unknown"):
         yield row.finding("no-live-session", f"its session is {row.note}")
     elif row.shelf == "running" and late:
         yield row.finding("overdue", "its session is silent and was not ended")

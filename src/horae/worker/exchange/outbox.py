@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.fleet.protocol import MAX_EXCHANGE, LogLines, Outcome, Progress, ReportedFailure, Started
+from horae.worker.exchange.server_time import ServerTime
 from horae.worker.holding import EndedItem, Item, ItemOutcome
 from horae.worker.logs.log_queue import Key, LogQueue
 
@@ -37,13 +38,10 @@ class ExchangeLoad(Struct):
 
 
 class Outbox:
-    """The data of a session that waits to be sent.
+    """The data of a session that waits to be sent."""
 
-    `offset` is the server's time less the monotonic time of this worker.
-    """
-
-    def __init__(self) -> None:
-        self.offset: Micros = 0
+    def __init__(self, time: ServerTime) -> None:
+        self._time = time
         self._endings: deque[EndedItem] = deque()
         self._outcomes: deque[Outcome] = deque()  # taken back from refused exchanges
         self._started: list[Started] = []
@@ -140,7 +138,7 @@ class Outbox:
             room, first = room - _weight(outcome), False
             yield outcome
         if not self._outcomes:
-            yield from pack(self._take_endings(room, first, riding), self.offset)
+            yield from pack(self._take_endings(room, first, riding), self._time.offset)
         self._outcomes.extend(later)
 
     def _take_endings(self, room: int, first: bool, riding: Container[Key]) -> list[EndedItem]:
