@@ -132,7 +132,7 @@ async def _trouble(world: World, workers: list[Worker], observer: Observer, chec
         checker.check(workers)
         if len(world.servers) > 1 and world.rng.random() < world.faults.server_crash:
             await world.crash_server(world.rng.choice(world.servers))
-        if world.rng.random() < world.faults.failover:
+        if world.faults.failover and world.rng.random() < world.faults.failover:
             await world.fail_over()
         if len(world.servers) < 3 and world.rng.random() < 0.3:
             await world.add_server("another")

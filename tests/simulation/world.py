@@ -69,7 +69,7 @@ class Faults:
         self.server_crash = rng.choice([0.0, 0.05, 0.2])
         self.worker_crash = rng.choice([0.0, 0.05, 0.2])
         self.freeze = rng.choice([0.0, 0.05])
-        self.failover = rng.choice([0.0, 0.1])
+        self.failover = 0.0
 
     def heal(self) -> None:
         self.drop = self.repeat = self.delay = self.server_crash = self.worker_crash = self.freeze = 0.0
@@ -100,6 +100,7 @@ class World:
         self.env = Env(self.clock, uuid7(Random(seed + 1)), Random(seed + 2))
         self.driver = MemoryDriver(self.env)
         self.faults = Faults(self.rng)
+        self.faults.failover = Random(seed + 3).choice([0.0, 0.1])
         self.servers: list[Server] = []
         kinds = ("dropped", "repeated", "server crash", "worker crash", "freeze", "delayed", "failover")
         self.hits = dict.fromkeys(kinds, 0)
