@@ -55,8 +55,9 @@ def test_every_example_fits_its_schema(components, kind, example):
 
 def test_there_is_an_example_of_every_body():
     shown = {kind for kind, _ in EXAMPLES}
+    again = {"ReattachRequest", "ReattachAnswer"}
     talk = {"RegisterRequest", "RegisterAnswer", "Exchange", "ExchangeAnswer", "ChildSubmit"}
-    assert shown == {*talk, "RememberRequest", "RememberAnswer", "KnownSteps", "AwaitRequest", "AwaitAnswer"}
+    assert shown == {*talk, "RememberRequest", "RememberAnswer", "KnownSteps", "AwaitRequest", "AwaitAnswer", *again}
 
 
 @pytest.mark.parametrize("body", [body for body in BODIES if body is not protocol.Wire], ids=lambda body: body.__name__)

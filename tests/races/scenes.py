@@ -1436,8 +1436,8 @@ from tests.races import (  # noqa: E402
     circuit_scenes,  # noqa: F401
     dependency_scenes,  # noqa: F401
     event_scenes,  # noqa: F401
-    failure_scenes,  # noqa: F401
     failover_scenes,  # noqa: F401
+    failure_scenes,  # noqa: F401
     hold_scenes,  # noqa: F401
     limit_scenes,  # noqa: F401
     meeting_scenes,  # noqa: F401

@@ -110,6 +110,14 @@ StartedItem = tuple[HeldSlice, int, float]  # a slice, an item, and the monotoni
 EndedItem = tuple[HeldSlice, int, float | None, float | None, bytes | ItemOutcome]
 
 
+def masked(ending: EndedItem) -> EndedItem:
+    """Mask the secrets of an item in its ending."""
+    held_slice, index, started, ended, outcome = ending
+    if held_slice.secrets is None:
+        return ending
+    return held_slice, index, started, ended, held_slice.secrets.mask_outcome(outcome)
+
+
 class JobBacklog:
     """The unstarted items of one version of a job, and the chunks that run its items."""
 

@@ -35,7 +35,7 @@ from horae.worker.exchange.channels import CARRIERS, POLLS, Channels, ExchangeCh
 from horae.worker.exchange.demand import FETCH_PAUSE, fetch_ahead, free_room, free_slots
 from horae.worker.exchange.outbox import ExchangeLoad, Outbox, key_of
 from horae.worker.exchange.server_time import ServerTime
-from horae.worker.holding import RELEASED, Chunk, EndedItem, Item, ItemOutcome, StartedItem
+from horae.worker.holding import RELEASED, Chunk, Item, ItemOutcome, StartedItem, masked
 from horae.worker.interrupts import Interrupt, InterruptKind, apply_request
 from horae.worker.logs.log_queue import Key, Line
 from horae.worker.pace import DurationEstimates
@@ -198,7 +198,7 @@ class WorkerSession:
         if not endings or self.ended:
             return
         if chunk.backlog.references:
-            endings = [_covered(ending) for ending in endings]
+            endings = [masked(ending) for ending in endings]
         self.outbox.end(endings)
         if self._on_ended is not None:
             self._on_ended(self, chunk.backlog, endings)
@@ -395,13 +395,3 @@ class WorkerSession:
         for backlog in self.stock.backlogs.values():
             self._release(self.stock.take_out(backlog, is_named))
         self._asked_free_at = -inf
-
-
-def _covered(ending: EndedItem) -> EndedItem:
-    """Mask the secrets of an item in its ending."""
-    held_slice, index, started, ended, outcome = ending
-    return (
-        ending
-        if held_slice.secrets is None
-        else (held_slice, index, started, ended, held_slice.secrets.mask_outcome(outcome))
-    )

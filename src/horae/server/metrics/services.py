@@ -73,7 +73,7 @@ class StoreMetrics(Collector):
         yield histogram("group_commit_size", help_text, by_label(batches), ["kind"])
         help_text = "Transactions retried after a deadlock or a serialization failure."
         yield counter("store_transaction_retries", help_text, node.tenancy.store_report.retries)
-        help_text = "The store's epoch. A restore or a failover increases it and ends executions of the former epoch."
+        help_text = "The store's epoch. A restore or a failover increases it; later attempts get greater tokens."
         yield gauge("store_epoch", help_text, node.epoch)
         yield gauge("ready", "Whether the store answers.", node.ready and not self._stored.away)
         help_text = "1 if this scrape has figures from the store; 0 if the store cannot be reached or is too slow."

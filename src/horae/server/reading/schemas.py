@@ -16,6 +16,8 @@ from horae.model.fleet.protocol import (
     Awaited,
     Exchange,
     KnownSteps,
+    Reattach,
+    Reattached,
     Register,
     Registered,
     Remember,
@@ -45,6 +47,8 @@ RENAMED = {
     "Progress": "ItemProgress",
     "Range": "ItemRange",
     "Register": "RegisterRequest",
+    "Reattach": "ReattachRequest",
+    "Reattached": "ReattachAnswer",
     "Registered": "RegisterAnswer",
     "Remember": "RememberRequest",
     "Remembered": "RememberAnswer",
@@ -56,8 +60,8 @@ RENAMED = {
     "Submit": "Submission",
     "Unique": "UniqueKey",
 }
-SENT_BY_WORKERS = (Register, Exchange, Remember, Await, ChildSubmit)
-SENT_BY_SERVERS = (Registered, Answer, Remembered, KnownSteps, Awaited)
+SENT_BY_WORKERS = (Register, Exchange, Reattach, Remember, Await, ChildSubmit)
+SENT_BY_SERVERS = (Registered, Answer, Reattached, Remembered, KnownSteps, Awaited)
 RAW_TYPES = (Spec, Extra)  # types that answers carry as raw JSON
 
 

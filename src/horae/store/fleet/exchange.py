@@ -118,7 +118,7 @@ class SessionRow(Struct):
 
     @property
     def is_present(self) -> bool:
-        """Whether the session has not ended: it is live, or detached by a failover."""
+        """Return whether the session has not ended: it is live, or detached by a failover."""
         return self.state in PRESENT
 
 

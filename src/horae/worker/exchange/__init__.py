@@ -1,1 +1,1 @@
-"""What a session exchanges with the servers: its channels, the data to send, and the delivery."""
+"""The exchanges of a session with the servers: channels, data to send, and delivery."""
