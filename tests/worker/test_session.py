@@ -13,7 +13,19 @@ from horae.env import SECOND, VirtualClock, virtual_env
 from horae.model.definitions.job import Spec
 from horae.model.definitions.tasks import PythonTask
 from horae.model.definitions.timeouts import Timeouts
-from horae.model.fleet.protocol import MAX_EXCHANGE, Answer, Exchange, Failure, Grant, LogLines, Outcome, Range, Request
+from horae.model.fleet.protocol import (
+    CHANNELS,
+    MAX_EXCHANGE,
+    Answer,
+    Exchange,
+    Failure,
+    Grant,
+    LogLines,
+    Outcome,
+    Range,
+    Reattached,
+    Request,
+)
 from horae.worker.code.refusal import REFUSED, halve_outcomes, split_load
 from horae.worker.exchange.outbox import ExchangeLoad
 from horae.worker.holding import RELEASED, Chunk, ItemOutcome
@@ -852,3 +864,65 @@ def test_items_handed_back_for_urgent_ones_pause_fetching_until_a_slot_is_idle()
     bench.session.finish(runs)
     bench.run_all(0.02)
     assert any(up.free for up in bench.talk())
+
+
+def test_a_detached_session_exchanges_nothing_and_begins_nothing():
+    bench = Bench(slots=1)
+    bench.gateway.submit(JOB, parameters(2))
+    bench.talk()
+
+    assert bench.session.detach()
+    assert not bench.session.detach()
+
+    assert bench.session.next_exchange() is None
+    assert bench.session.take() is None
+
+
+def test_a_re_attachment_names_every_held_item_and_the_answered_exchanges():
+    """Held are items that have not begun, that run, or that have ended without an answer to their report."""
+    bench = Bench(slots=4)
+    parcel = bench.gateway.submit(JOB, parameters(4))
+    bench.talk()
+    bench.run(bench.session.take())
+    reporting = bench.up()
+    assert [(o.lo, o.hi) for o in reporting.outcomes] == [(0, 1)]
+    before = {c.number: c.n for c in bench.session._channels}
+
+    bench.session.detach()
+    told = bench.session.reattachment()
+
+    assert [(r.parcel, r.lo, r.hi, r.attempt) for r in told.held] == [(parcel, 0, 4, 1)]
+    assert told.answered[reporting.channel] == before[reporting.channel] - 1
+    assert len(told.answered) == CHANNELS
+
+
+def test_reported_items_are_not_held_any_more():
+    bench = Bench(slots=4)
+    parcel = bench.gateway.submit(JOB, parameters(4))
+    bench.talk()
+    bench.run(bench.session.take())
+    bench.talk()
+
+    held = bench.session.reattachment().held
+
+    confirmed = {item for o in bench.gateway.outcomes for item in range(o.lo, o.hi)}
+    assert confirmed
+    assert {item for r in held for item in range(r.lo, r.hi)} == set(range(4)) - confirmed
+    assert {(r.parcel, r.attempt) for r in held} == {(parcel, 1)}
+
+
+def test_a_re_attached_session_stops_what_it_lost_and_goes_on():
+    bench = Bench(slots=2)
+    parcel = bench.gateway.submit(JOB, parameters(3))
+    bench.talk()
+    chunk = bench.session.take()
+    begun = chunk.begin(bench.clock.monotonic())
+    bench.session.detach()
+    stop = [Range(parcel=parcel, lo=0, hi=2, attempt=1)]
+
+    interrupts = bench.session.reattached(Reattached(epoch=2, stop=stop, now=0), bench.clock.monotonic())
+
+    assert [(one.begun, one.kind) for one in interrupts] == [(begun, "preempt")]
+    assert bench.session.unanswered()
+    released = [o for exchange in bench.talk() for o in exchange.outcomes]
+    assert [(o.lo, o.hi, o.outcome) for o in released] == [(1, 2, "released")]
