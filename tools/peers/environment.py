@@ -39,10 +39,12 @@ class Environment:
         return next(self._folder.glob("lib/python3.*/site-packages"))
 
 
-def installed(source: Path, least: tuple[int, int] = (3, 11), root: Path = ROOT) -> Environment:
+def installed(
+    source: Path, least: tuple[int, int] = (3, 11), root: Path = ROOT, python: Path | None = None
+) -> Environment:
     """Return the environment for the pins in a folder; changed pins recreate it."""
     requirements = source / "requirements.txt"
-    python = interpreter(source.name, least)
+    python = python or interpreter(source.name, least)
     folder = root / source.name
     stamp, wanted = folder / ".pins", _stamp(requirements, python)
     if not stamp.exists() or stamp.read_text() != wanted:
