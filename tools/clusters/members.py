@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +69,8 @@ class Member(Struct, frozen=True, kw_only=True):
 def processes(patroni: int, data: Path) -> list[psutil.Process]:
     """Return the processes of a member: Patroni, the PostgreSQL server and its children."""
     pids = [patroni]
-    try:
+    with suppress(OSError, ValueError):  # there is no server
         pids.append(int((data / "postmaster.pid").read_text().split("\n", 1)[0]))
-    except (OSError, ValueError):
-        pass
     found: dict[int, psutil.Process] = {}
     for pid in pids:
         try:
