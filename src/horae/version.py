@@ -3,4 +3,4 @@
 This module imports nothing, so that the version can be read without the imports of the SDK.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

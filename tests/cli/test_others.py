@@ -8,6 +8,7 @@ import pytest
 from horae.cli.fleet.worker import worker
 from horae.client.transport.transport import Unanswered
 from horae.errors import NotFound, Unauthorized
+from horae.version import __version__
 from tests.cli.fake_api import FakeApi, page, run
 
 WORKER = {
@@ -192,8 +193,8 @@ def test_a_bad_setting_is_reported_first(tmp_path, monkeypatch):
 
 
 def test_version():
-    assert json.loads(run(None, "version", "-o", "json").stdout)["horae"] == "0.1.0"
-    assert run(None, "--version").stdout == "horae 0.1.0\n"
+    assert json.loads(run(None, "version", "-o", "json").stdout)["horae"] == __version__
+    assert run(None, "--version").stdout == f"horae {__version__}\n"
 
 
 def test_a_misspelt_command_gets_a_suggestion():
