@@ -68,8 +68,8 @@ def test_processes_are_started_and_drained_with_it(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ((), "no command to start and drain workers"),
-        (("--up", "more"), "no command to start"),
+        ((), "exactly one way to start and drain workers"),
+        (("--up", "more"), "exactly one way to start"),
         (("--min", "3", "--max", "2", "--", "horae", "worker"), "--min 3 is more than --max 2"),
         (("--every", "soon", "--dry-run"), "soon"),
     ],

@@ -72,7 +72,7 @@ async def apply_jobs(node: ServerNode, registry: CombinedApps) -> None:
 
 @contextmanager
 def _with_server_remedy() -> Iterator[None]:
-    """Add to the remedy of an error that commands need another server, since this server exits because of the error."""
+    """Add to the remedy of an error how to get a server for commands, because the error ends this server."""
     try:
         yield
     except HoraeError as error:

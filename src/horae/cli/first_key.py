@@ -24,7 +24,7 @@ async def ensure_key(keys: ApiKeys, settings: Settings) -> str:
 
 
 def read_key(path: Path) -> str:
-    """Return the key in a file, or an empty text without a file.
+    """Return the key in a file; empty if there is no file.
 
     The key may belong to another store that used the same data folder.
     """

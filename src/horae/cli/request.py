@@ -36,7 +36,7 @@ def request(
     called: Mapping[str, str] = {},
     description: str = "",
 ) -> None:
-    """Add a command to a group that calls a method of the client, such as "queues.pause", and shows the answer.
+    """Add a command that calls a method of the client, such as "queues.pause", and shows the answer.
 
     `called` gives parameters other names on the command line: "--for" makes an option, "job" an argument, and
     "name=schedule" an argument with the default "schedule".

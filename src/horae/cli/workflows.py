@@ -36,7 +36,7 @@ def depths(graph: Mapping[str, Any]) -> dict[str, int]:
 
 
 def note_of(node: Mapping[str, Any]) -> str:
-    """Return a note about a step beside its state."""
+    """Return the note that is shown beside the state of a step."""
     if items := node.get("items"):
         reused = f", {items['reused']} reused" if items.get("reused") else ""
         return f"{items['success'] + items['failed']} of {items['total']}, {items['failed']} failed{reused}"

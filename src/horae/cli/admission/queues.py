@@ -126,7 +126,7 @@ async def drain(api: Api, name: str, wait: bool, timeout: str | None) -> None:
     """Refuse new submissions to a queue, and run the executions that it contains."""
     queue = await api.client.queues.drain(name)
     if wait or timeout is not None:
-        remedy = "it continues; wait again with the same command"
+        remedy = "wait again with the same command"
         queue = await in_time(
             api, api.client.queues.emptied(name), timeout, f"queue {name}", what="The rest of", remedy=remedy
         )

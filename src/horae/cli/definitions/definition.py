@@ -15,7 +15,7 @@ from horae.model.fields.table import Row
 from horae.model.triggers.decisions.schedule import KINDS, TIMES
 
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
-_LIMITED = "Write --limit '${params.customer}=2', with a rate --limit '${params.customer}=2,10/1m', or a rate alone."
+_LIMITED = "Write --limit '${params.customer}=2,10/1m': a number, a rate, or both."
 
 # Fields that have special options on the command line.
 _OWN: dict[str, tuple[Any, ...]] = {

@@ -38,7 +38,7 @@ def report(
     path = os.environ.get("HORAE_OUTPUT")
     if not path:
         raise BadInput(
-            "HORAE_OUTPUT is not set: this is not inside a running job.",
+            "HORAE_OUTPUT is not set: `horae report` is not inside a running job.",
             "Call `horae report` from a command that a Horae worker runs.",
         )
     line: dict[str, object] = {}

@@ -67,7 +67,7 @@ async def in_time(
 ) -> T:
     """Return the result of `waiting`, or raise an error after the timeout.
 
-    In the error, `what` and `name` describe the awaited thing, and `remedy` is a clause for its remedy.
+    In the error, `what` and `name` describe the awaited thing, and `remedy` follows the words "It continues; ".
     """
     work = asyncio.ensure_future(waiting)
     if timeout is None:

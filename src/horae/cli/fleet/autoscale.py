@@ -185,7 +185,7 @@ def _fleet(command: Sequence[str], options: dict[str, Any], say: Callable[[str],
     if given == (False, False, False) and options["dry_run"]:
         return CommandPool("", "")
     remedy = "Give a worker's command after --, or both --up and --down, or only --dry-run."
-    raise BadInput("There is no command to start and drain workers.", remedy)
+    raise BadInput("There must be exactly one way to start and drain workers.", remedy)
 
 
 def _seconds(span: str) -> float:

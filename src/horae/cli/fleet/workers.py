@@ -113,7 +113,7 @@ request(
     default="60s",
     show_default=True,
     metavar="SPAN",
-    help="Drain workers only after fewer of them would have been enough for this long.",
+    help="How long fewer workers must be enough before any are drained.",
 )
 @click.option("--up", metavar="CMD", help="A shell line that starts HORAE_CHANGE workers elsewhere.")
 @click.option("--down", metavar="CMD", help="A shell line that drains HORAE_CHANGE workers elsewhere.")

@@ -38,7 +38,7 @@ def noop(i: int) -> int:
 
 @app.job("bench-stamp")
 def stamp() -> float:
-    """Return the start of this function, by the clock that all processes of a machine share."""
+    """Return the time when this function starts, by the clock that all processes of a machine share."""
     return system_env().clock.monotonic()
 
 

@@ -1,4 +1,4 @@
-"""`horae secrets`: values that jobs refer to and that cannot be read back; `horae master-key`, which encrypts them."""
+"""`horae secrets`: values that jobs use and nobody can read back; `horae master-key`: the key that encrypts them."""
 
 import sys
 from pathlib import Path

@@ -14,7 +14,7 @@ from horae.cli.values import read_calendar
 from horae.errors import BadInput
 from horae.model.triggers.calendars.read import FIELDS, KINDS
 
-# Fields with options that may be repeated more often than the field allows, or that have another form.
+# Fields with special options, which may be repeated where the field takes one value, or have another form.
 _OWN: dict[str, tuple[Any, ...]] = {
     "calendar": (
         click.option("--calendar", multiple=True, metavar="NAME", help="Open when this calendar is open; repeatable."),
@@ -100,7 +100,7 @@ def _document(options: dict[str, Any]) -> dict[str, Any]:
         raise BadInput("A file and options cannot both give the times.", "Use only the file or only the options.")
     if not options["file"] and not kinds:
         flags = ", ".join(f"--{FIELDS[kind].flag}" for kind in KINDS if FIELDS[kind].flag)
-        raise click.UsageError(f"Give its opening times: {flags} or -f FILE.")
+        raise click.UsageError(f"Give the opening times: {flags} or -f FILE.")
     document = read_calendar(options["file"]) if options["file"] else kinds[0] if len(kinds) == 1 else {"all": kinds}
     dates = [{"dates": list(options["except_date"])}] if options["except_date"] else []
     without = [*dates, *options["except_"]]
