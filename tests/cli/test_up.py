@@ -269,6 +269,15 @@ def test_sigterm_drains_and_the_state_is_kept(tmp_path):
         assert second.json("jobs", "show", "kept")["name"] == "kept"
 
 
+def test_draining_its_worker_leaves_the_server_running(tmp_path):
+    with running(tmp_path) as alone:
+        alone.run("workers", "drain", f"embedded@{platform.node()}")
+        assert next(line for line in alone.process.stderr if "was drained" in line).startswith("The worker was drained")
+        assert alone.json("jobs", "list")["items"] == []
+        alone.process.send_signal(signal.SIGTERM)
+        assert alone.process.wait(10) == 0
+
+
 def test_a_second_owner_and_a_taken_port_are_reported_and_nothing_hangs(up):
     again = subprocess.run(
         command("up", "--port", "0", "--data", str(up.folder)), capture_output=True, text=True, timeout=60, check=False

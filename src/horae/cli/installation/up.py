@@ -77,6 +77,9 @@ async def _up(settings: "Settings", demo: bool) -> None:
             if said := unserved_warning(settings, registry):
                 echo(said, err=True)
             await run_until_stopped(worker, taken)
+            if not taken.drain.is_set():
+                echo("The worker was drained and has ended. The server continues; Ctrl-C stops it.", err=True)
+                await taken.drain.wait()
         finally:
             await unless_aborted(stop(), taken)
 
