@@ -72,6 +72,7 @@ def test_processes_are_started_and_drained_with_it(tmp_path):
         (("--up", "more"), "exactly one way to start"),
         (("--min", "3", "--max", "2", "--", "horae", "worker"), "--min 3 is more than --max 2"),
         (("--every", "soon", "--dry-run"), "soon"),
+        (("--every", "0s", "--dry-run"), "0s is less than 100ms"),
     ],
 )
 def test_contradicting_options_are_refused(options, words):

@@ -214,7 +214,7 @@ SEALED = {"decryptable": 2, "undecryptable": 0, "canSeal": True, "problem": None
 @pytest.mark.parametrize(
     ("sealed", "state", "said"),
     [
-        (SEALED, "ok", "all of 2"),
+        (SEALED, "ok", "all 2"),
         (SEALED | {"decryptable": 0}, "ok", "no sealed values"),
         (
             SEALED | {"undecryptable": 3, "missingKeys": ["k1"]},

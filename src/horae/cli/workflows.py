@@ -11,6 +11,7 @@ from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
 from horae.cli.request import Show, lists, message, request
 from horae.cli.values import read_json
+from horae.env import Micros
 
 MARKS = {
     "pending": "·",
@@ -125,7 +126,7 @@ async def rerun(
     latest: bool,
     breakpoints: tuple[str, ...],
     wait: bool,
-    timeout: str | None,
+    timeout: Micros | None,
 ) -> None:
     """Run an ended execution again, as a new execution. A workflow can begin at a given step or at its failed steps."""
     patch = None if params is None else read_json(params, "--params")

@@ -16,6 +16,7 @@ from horae.cli.request import lists, message, request
 from horae.cli.values import params as read_params
 from horae.cli.workflows import grid
 from horae.client.submission_options import OF_ONE
+from horae.env import Micros
 from horae.errors import BadInput, NotFound
 from horae.feature import installed, load
 from horae.model.documents import yaml_text
@@ -240,7 +241,7 @@ async def trigger(
     params: str | None,
     wait: bool,
     follow: bool,
-    timeout: str | None,
+    timeout: Micros | None,
     **how: Any,
 ) -> None:
     """Run a job now, or at a later time."""

@@ -14,6 +14,7 @@ from horae.cli.terminal import echo
 from horae.cli.times import TIME
 from horae.cli.values import read_json
 from horae.cli.workflows import add_commands
+from horae.env import Micros
 from horae.errors import BadInput
 from horae.model.executions.output.log_level import LEVELS
 
@@ -129,7 +130,7 @@ COLUMNS: list[Column] = [
 @click.option("-w", "--wait", is_flag=True, help="Wait until the execution ends; exit 1 if it fails.")
 @timeout_option
 @remote
-async def show(api: Api, execution: str, wait: bool, timeout: str | None) -> None:
+async def show(api: Api, execution: str, wait: bool, timeout: Micros | None) -> None:
     """Show an execution."""
     found = await api.client.executions.get(execution)
     if wait or timeout is not None:
@@ -147,7 +148,7 @@ async def show(api: Api, execution: str, wait: bool, timeout: str | None) -> Non
 @click.option("-w", "--wait", is_flag=True, help="Wait until the execution has stopped.")
 @timeout_option
 @remote
-async def cancel(api: Api, execution: str, reason: str | None, wait: bool, timeout: str | None) -> None:
+async def cancel(api: Api, execution: str, reason: str | None, wait: bool, timeout: Micros | None) -> None:
     """Cancel an execution. A running execution is asked to stop, and killed after the grace time."""
     cancelled = await api.client.executions.cancel(execution, reason=reason)
     document = cancelled.raw

@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from horae.cli.remote import Api
+from horae.env import SECOND
 from horae.errors import BadInput, HoraeError
-from horae.model.base.duration import parse_duration
 from horae.model.fleet.autoscale import Scaler, ScalingBounds
 
-SECOND = 1_000_000
 PATIENCE = 60.0  # seconds for a command that changes the number of workers
 
 
@@ -112,7 +111,7 @@ class Autoscaler:
         self._queue, self._wait, self._slots = options["queue"], options["target_wait"], options["slots"]
         self._dry = options["dry_run"]
         bounds = ScalingBounds(
-            least=options["min"], most=options["max"], step=options["step"], cooldown=_seconds(options["cooldown"])
+            least=options["min"], most=options["max"], step=options["step"], cooldown=options["cooldown"] / SECOND
         )
         self._scaler = Scaler(bounds)
 
@@ -169,7 +168,7 @@ async def autoscale(api: Api, command: Sequence[str], options: dict[str, Any]) -
         loop.add_signal_handler(number, stop.set)
     scaler = Autoscaler(api, fleet, options)
     try:
-        await scaler.run(_seconds(options["every"]), stop, once=options["once"])
+        await scaler.run(options["every"] / SECOND, stop, once=options["once"])
     finally:
         await fleet.close()
 
@@ -186,7 +185,3 @@ def _fleet(command: Sequence[str], options: dict[str, Any], say: Callable[[str],
         return CommandPool("", "")
     remedy = "Give a worker's command after --, or both --up and --down, or only --dry-run."
     raise BadInput("There must be exactly one way to start and drain workers.", remedy)
-
-
-def _seconds(span: str) -> float:
-    return parse_duration(span) / SECOND

@@ -12,11 +12,10 @@ from horae.cli.output import Column, TimeField
 from horae.cli.prompts import prompt
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, message, request
-from horae.cli.times import TIME
-from horae.env import SECOND
+from horae.cli.times import SPAN, TIME
+from horae.env import SECOND, Micros
 from horae.errors import BadInput, HoraeError
 from horae.model.admission.quota import QUOTA
-from horae.model.base.duration import parse_duration
 from horae.model.tenancy.namespace import NAMESPACE
 
 ERASED = ("executions", "files", "events", "records", "definitions")
@@ -117,11 +116,9 @@ request(
     "--definitions", is_flag=True, help="Also delete jobs, keys, users and everything else, and the namespace itself."
 )
 @click.option("--confirm", metavar="NAME", help="The namespace's name again; without this option the command asks.")
-@click.option(
-    "--timeout", default="10m", metavar="SPAN", help="The longest wait for cancelled executions; 10m by default."
-)
+@click.option("--timeout", default="10m", type=SPAN, help="The longest wait for cancelled executions; 10m by default.")
 @remote
-async def erase(api: Api, name: str, cancel: bool, definitions: bool, confirm: str | None, timeout: str) -> None:
+async def erase(api: Api, name: str, cancel: bool, definitions: bool, confirm: str | None, timeout: Micros) -> None:
     """Erase all data of a namespace: executions, logs, files, events, keys.
 
     Definitions stay, unless --definitions deletes them and the namespace, too; stop the namespace's workers before
@@ -133,7 +130,7 @@ async def erase(api: Api, name: str, cancel: bool, definitions: bool, confirm: s
         confirm = prompt(f"This erases {what} permanently. Type its name to continue", f"--confirm {name}")
     if confirm != name:
         raise click.UsageError(f"The name differs from {name!r}: nothing was erased.")
-    done = await _erased(api, name, cancel, definitions, parse_duration(timeout, field="--timeout") / SECOND)
+    done = await _erased(api, name, cancel, definitions, timeout / SECOND)
     if not api.out.is_for_people:
         return api.out.document(done)
     counts = ", ".join(f"{done[what]:,} {what}" for what in ERASED[:-1])
