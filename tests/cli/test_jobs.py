@@ -234,6 +234,17 @@ def test_edit_without_options_opens_an_editor(monkeypatch):
     assert api.requests[-1].body["retries"] == 9
 
 
+def test_the_editor_keeps_hidden_fields_for_which_the_namespace_may_have_another_default(monkeypatch):
+    monkeypatch.setattr("click.edit", lambda text, **_: text.replace("'true'", "ls"))
+    hidden = {"retries": 0, "priority": 4, "queue": "default", "grace": "10s"}
+    given = {"name": "daily", "command": "true"}
+    api = FakeApi({"GET /jobs/daily": {"jobId": "1", "version": 3, **given, **hidden}, "PUT /jobs/daily": JOB})
+
+    run(api, "jobs", "edit", "daily")
+
+    assert api.requests[-1].body == {"name": "daily", "command": "ls", **hidden}
+
+
 def test_an_editor_left_without_saving_changes_nothing(monkeypatch):
     monkeypatch.setattr("click.edit", lambda *_, **__: None)
     api = FakeApi({"GET /jobs/daily": JOB})

@@ -12,6 +12,7 @@ from horae.cli.values import pairs, params, read_documents
 from horae.errors import BadInput
 from horae.model.definitions.job import JOB
 from horae.model.fields.table import Row
+from horae.model.tenancy.namespace import DEFAULTS
 from horae.model.triggers.decisions.schedule import KINDS, TIMES
 
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
@@ -194,3 +195,9 @@ def editable(document: dict[str, Any]) -> dict[str, Any]:
         fields = {"name": document["name"], "template": document["template"], "with": document["with"]}
         return {**fields, **document["overrides"]}
     return {field: document[field] for field in JOB.names if document.get(field) not in (*_EMPTY, JOB.defaults[field])}
+
+
+def hidden_defaults(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that `editable` leaves out and for which a namespace may set another default."""
+    kept = {field: document[field] for field in DEFAULTS if document.get(field) not in _EMPTY}
+    return {} if document.get("template") else {field: kept[field] for field in kept.keys() - editable(document)}

@@ -4,7 +4,14 @@ from typing import Any
 
 import click
 
-from horae.cli.definitions.definition import definition_options, editable, errors_in_flags, read_definition, unset
+from horae.cli.definitions.definition import (
+    definition_options,
+    editable,
+    errors_in_flags,
+    hidden_defaults,
+    read_definition,
+    unset,
+)
 from horae.cli.definitions.versions import COMMANDS, show_plan
 from horae.cli.executions.waiting import finish, show_hint, timeout_option
 from horae.cli.fields import option_of, values_of, with_options
@@ -21,6 +28,7 @@ from horae.errors import BadInput, NotFound
 from horae.feature import installed, load
 from horae.model.documents import yaml_text
 from horae.model.fleet.submit import SUBMISSION
+from horae.model.tenancy.namespace import with_defaults
 
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Write nothing; show what would change, or what is wrong."
@@ -119,7 +127,7 @@ async def edit(api: Api, job: str, if_version: int | None, dry_run: bool, **opti
                 return show_plan(api, await api.client.jobs.plan(changes, job, patch=True), "would change")
             after = await api.client.jobs.edit(job, if_match=f'"{version}"' if if_version else None, **changes)
     else:
-        document = changes or _in_editor(editable(before.raw))
+        document = changes or with_defaults(_in_editor(editable(before.raw)), hidden_defaults(before.raw))
         if dry_run:
             return show_plan(api, await api.client.jobs.plan(document, job), "would change")
         after = await api.client.jobs.replace(job, document, if_match=f'"{version}"')
