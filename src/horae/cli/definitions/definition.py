@@ -120,17 +120,19 @@ def _work(options: dict[str, Any]) -> dict[str, Any]:
     given = [kind for kind in ("command", "shell", "python", "http") if options[kind]]
     if len(given) > 1:
         raise BadInput(f"--{given[0]} and --{given[1]} exclude each other.", "Remove one of them.")
-    request = {field: options[field] for field in ("method", "redirects") if options[field]}
+    request = {field: options[field] for field in ("method", "redirects") if options[field] is not None}
     if request and not options["http"]:
         flag = f"--{next(iter(request))}"
         raise BadInput(f"{flag} needs --http.", f"Give --http URL, or no {flag}.")
+    limits = _limits(options["process_limit"])
+    if options["user"] and not (options["command"] or options["shell"]):
+        raise BadInput("--user needs a command.", "Give --command COMMAND, or no --user.")
+    if limits and (options["http"] or not given):
+        raise BadInput("--process-limit needs a command or a function.", "Give --command COMMAND or --python FUNCTION.")
     if options["http"]:
         return {"http": {"url": options["http"], **request}}
-    limits = _limits(options["process_limit"])
     if options["python"]:
         return {"python": {"function": options["python"], "limits": limits} if limits else options["python"]}
-    if (limits or options["user"]) and not given:
-        raise BadInput("--user and --process-limit need a command.", "Give --command COMMAND.")
     more = {"limits": limits, "user": options["user"]}
     options_given = {field: value for field, value in more.items() if value}
     if options["shell"]:
