@@ -211,8 +211,17 @@ def test_edit_resets_fields_to_their_defaults():
 
 def test_edit_can_be_guarded_by_a_version():
     api = FakeApi({"GET /jobs/daily": JOB, "PATCH /jobs/daily": JOB})
-    run(api, "jobs", "edit", "daily", "--retries", "3", "--if-version", "2")
-    assert api.requests[-1].headers["if-match"] == '"2"'
+    for more in ((), ("--dry-run",)):
+        run(api, "jobs", "edit", "daily", "--retries", "3", "--if-version", "2", *more)
+        assert api.requests[-1].headers["if-match"] == '"2"'
+
+
+@pytest.mark.parametrize(
+    "command", ["jobs edit a --retries 3", "jobs rollback a", "calendars set a --hours 09:00-17:00"]
+)
+def test_version_zero_is_refused_because_no_object_has_it(command):
+    refused = run(FakeApi({}), *command.split(), "--if-version", "0")
+    assert (refused.exit_code, "Invalid value for '--if-version'" in refused.stderr) == (2, True)
 
 
 def test_edit_from_a_file_replaces_the_definition(tmp_path):
@@ -337,6 +346,15 @@ def test_without_a_version_a_rollback_goes_to_the_one_before():
     run(api, "jobs", "rollback", "daily")
 
     assert (api.requests[-1].body, api.requests[-1].headers["if-match"]) == ({"version": 2}, '"3"')
+
+
+@pytest.mark.parametrize("command", ["diff", "rollback"])
+def test_the_first_version_has_no_earlier_one(command):
+    api = FakeApi({"GET /jobs/daily": {**JOB, "version": 1}})
+    refused = run(api, "jobs", command, "daily")
+    assert (refused.exit_code, "Job daily has no version before version 1." in refused.stderr) == (2, True)
+    assert api.lines == ["GET /jobs/daily"]
+    assert "Invalid value for '[A]': 0" in run(api, "jobs", "diff", "daily", "0").stderr
 
 
 def test_a_diff_is_read_line_by_line():

@@ -113,24 +113,26 @@ async def show(api: Api, job: str) -> None:
 @click.argument("job")
 @definition_options
 @unset
-@click.option("--if-version", type=int, metavar="N", help="Only if the job is still at this version.")
+@click.option("--if-version", type=click.IntRange(1), metavar="N", help="Only if the job is still at this version.")
 @dry_run_option
 @remote
 async def edit(api: Api, job: str, if_version: int | None, dry_run: bool, **options: Any) -> None:
     """Change a job: by options, from a file or, without either, in your editor. Each change creates a new version."""
     changes = read_definition(None, options)
     before = await api.client.jobs.get(job)
-    version = if_version if if_version is not None else before.version
+    match = f'"{if_version}"' if if_version else None
     if changes and not options["file"]:
         with errors_in_flags(options):
             if dry_run:
-                return show_plan(api, await api.client.jobs.plan(changes, job, patch=True), "would change")
-            after = await api.client.jobs.edit(job, if_match=f'"{version}"' if if_version else None, **changes)
+                plan = await api.client.jobs.plan(changes, job, patch=True, if_match=match)
+                return show_plan(api, plan, "would change")
+            after = await api.client.jobs.edit(job, if_match=match, **changes)
     else:
         document = changes or with_defaults(_in_editor(editable(before.raw)), hidden_defaults(before.raw))
+        match = match or f'"{before.version}"'
         if dry_run:
-            return show_plan(api, await api.client.jobs.plan(document, job), "would change")
-        after = await api.client.jobs.replace(job, document, if_match=f'"{version}"')
+            return show_plan(api, await api.client.jobs.plan(document, job, if_match=match), "would change")
+        after = await api.client.jobs.replace(job, document, if_match=match)
     if not api.out.is_for_people:
         return api.out.document(after.raw)
     if after.version == before.version:

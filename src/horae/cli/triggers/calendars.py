@@ -72,7 +72,9 @@ request(
 )
 @click.argument("name")
 @with_options(_OPTIONS)
-@click.option("--if-version", type=int, metavar="N", help="Only if the calendar is still at this version.")
+@click.option(
+    "--if-version", type=click.IntRange(1), metavar="N", help="Only if the calendar is still at this version."
+)
 @remote
 async def set_(api: Api, name: str, if_version: int | None, **options: Any) -> None:
     """Create or change a calendar, by options or from a file.

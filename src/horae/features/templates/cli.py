@@ -28,7 +28,9 @@ def templates() -> None:
     "-f", "--file", required=True, metavar="FILE", help="Read the template from a YAML or JSON file; - is stdin."
 )
 @click.option("--dry-run", is_flag=True, help="Change nothing; show the changes of jobs created from it.")
-@click.option("--if-version", type=int, metavar="N", help="Only if the template is still at this version.")
+@click.option(
+    "--if-version", type=click.IntRange(1), metavar="N", help="Only if the template is still at this version."
+)
 @remote
 async def put(api: Api, name: str | None, file: str, dry_run: bool, if_version: int | None) -> None:
     """Create a template, or change it with all jobs that were created from it."""
