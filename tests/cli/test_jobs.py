@@ -135,6 +135,16 @@ def test_a_file_is_the_base_and_options_win(tmp_path):
     assert api.requests[0].body == {"name": "daily", "command": "python report.py", "retries": 5}
 
 
+def test_the_name_of_a_job_in_a_file_may_be_an_argument(tmp_path):
+    path = tmp_path / "job.yaml"
+    path.write_text("command: python report.py\n")
+    api = FakeApi({"POST /jobs": JOB})
+    run(api, "jobs", "create", "daily", "-f", str(path))
+    assert api.requests[0].body == {"name": "daily", "command": "python report.py"}
+    refused = run(api, "jobs", "create", "-f", str(path))
+    assert (refused.exit_code, "A job needs a name" in refused.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [(Conflict("Taken.", "Choose another."), 4), (NotFound("No.", "Look."), 3), (BadInput("Bad.", "Mend it."), 2)],

@@ -10,7 +10,7 @@ from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, message, one, request
 from horae.cli.terminal import echo
-from horae.cli.values import read_calendar
+from horae.cli.values import read_one
 from horae.errors import BadInput
 from horae.model.triggers.calendars.read import FIELDS, KINDS
 
@@ -103,10 +103,17 @@ def _document(options: dict[str, Any]) -> dict[str, Any]:
     if not options["file"] and not kinds:
         flags = ", ".join(f"--{FIELDS[kind].flag}" for kind in KINDS if FIELDS[kind].flag)
         raise click.UsageError(f"Give the opening times: {flags} or -f FILE.")
-    document = read_calendar(options["file"]) if options["file"] else kinds[0] if len(kinds) == 1 else {"all": kinds}
+    document = kinds[0] if len(kinds) == 1 else {"all": kinds}
+    if options["file"]:
+        document = read_one(options["file"], "calendar", "such as {hours: MON-FRI 09:00-17:00}")
     dates = [{"dates": list(options["except_date"])}] if options["except_date"] else []
-    without = [*dates, *options["except_"]]
+    without = [*_as_list(document.get("except")), *dates, *options["except_"]]
     return {**document, **({"except": without} if without else {}), **fields}
+
+
+def _as_list(value: Any) -> list[Any]:
+    """Return the exceptions of a calendar's definition, which may be one or a list."""
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 request(

@@ -8,7 +8,7 @@ from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, message, request
 from horae.cli.terminal import echo, style
-from horae.cli.values import read_template
+from horae.cli.values import read_one
 from horae.features.templates.client import TemplateInfo
 
 
@@ -34,7 +34,7 @@ def templates() -> None:
 @remote
 async def put(api: Api, name: str | None, file: str, dry_run: bool, if_version: int | None) -> None:
     """Create a template, or change it with all jobs that were created from it."""
-    document = read_template(file)
+    document = read_one(file, "template", "with `parameters` and a `job`")
     called = name or document.get("name")
     if not called:
         raise click.UsageError("A template needs a name: horae templates put NAME -f FILE")
