@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from horae.cli.embedded import apply_jobs, registry_of
+from horae.cli.embedded import CombinedApps, apply_jobs, registry_of
 from horae.cli.fleet.worker import unserved_warning
+from horae.cli.installation.demo import FIRST, PAUSED
+from horae.client.app import App
 from horae.config.settings import Settings
 from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import system_env
 from horae.errors import BadInput
+from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 
 APP = """
 import horae
@@ -22,6 +25,20 @@ app = horae.App()
 @app.job(queue="mail", secrets=["api"])
 def post() -> None: ...
 """
+
+
+async def test_a_users_job_with_the_name_of_a_demo_job_does_not_start_like_it():
+    app = App()
+    for name in (*PAUSED, *FIRST):
+        app.job(name)(lambda: None)
+    node = await ServerNode.open(system_env(), "sqlite://", EngineSettings(), "(a test)")
+    try:
+        await apply_jobs(node, CombinedApps([app]))
+        for name in (*PAUSED, *FIRST):
+            job = await node.definitions.jobs.get(DEFAULT_NAMESPACE, name)
+            assert (job.state, job.last_execution) == ("active", None)
+    finally:
+        await node.stop()
 
 
 async def test_a_refused_app_is_reported_with_its_place_and_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -53,7 +53,7 @@ async def apply_jobs(node: ServerNode, registry: CombinedApps) -> None:
     """Apply the apps' job definitions to the store. Some new jobs of the demo run once, and some start paused."""
     from horae.cli.apps import places_of
     from horae.cli.definitions.apply import with_places
-    from horae.cli.installation.demo import FIRST, PAUSED
+    from horae.cli.installation.demo import FIRST, PAUSED, Demo
     from horae.engine.definitions.document_applier import Documents
 
     documents = registry.definitions()
@@ -62,7 +62,8 @@ async def apply_jobs(node: ServerNode, registry: CombinedApps) -> None:
     places = {name: place for app in registry.apps for name, place in places_of(app).items()}
     with with_places(documents, places), _with_server_remedy():
         applied = await node.definitions.document_applier.apply(DEFAULT_NAMESPACE, Documents(jobs=documents))
-    for job in (one for one in applied.items if one.outcome == "created"):
+    has_demo = any(isinstance(app, Demo) for app in registry.apps)
+    for job in (one for one in applied.items if has_demo and one.outcome == "created"):
         if job.name in PAUSED:
             await node.definitions.jobs.pause(DEFAULT_NAMESPACE, job.name)
         if job.name in FIRST:
