@@ -1,5 +1,6 @@
 """The worker inside `horae up`: its jobs, its session and its registration."""
 
+import os
 import platform
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from horae.cli.fleet.worker import tracer_factory, worker_settings
 from horae.config.settings import Settings
 from horae.engine.server_node import ServerNode
 from horae.errors import HoraeError
+from horae.model.fleet.protocol import Register
+from horae.model.fleet.session import LIVE
 from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 from horae.worker.gateway_transport import GatewayTransport
@@ -104,5 +107,18 @@ async def _end_previous_session(node: ServerNode, name: str) -> None:
     That worker ended with its process, so there is no need to wait for the session's timeout.
     """
     for session in await node.store.sessions(DEFAULT_NAMESPACE, node.env.now()):
-        if session.worker == name and session.state in ("live", "draining"):
+        if session.worker == name and session.state in LIVE and _has_ended(session.presence):
             await node.store.mark_lost(session.id, session.last_seen)
+
+
+def _has_ended(presence: Register) -> bool:
+    """Return whether a worker's process was on this machine and has ended. Its id may be that of this process now."""
+    if presence.host != platform.node() or not presence.pid:
+        return False
+    try:
+        os.kill(presence.pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return presence.pid == os.getpid()
