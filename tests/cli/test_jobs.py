@@ -293,6 +293,15 @@ def test_delete_says_how_to_undo_it():
     assert api.requests[0].query == {"queued": "finish"}
 
 
+def test_deleted_jobs_are_one_document():
+    api = FakeApi({"DELETE /jobs/a": {**JOB, "name": "a"}, "DELETE /jobs/b": {**JOB, "name": "b"}})
+    assert json.loads(run(api, "jobs", "delete", "a", "-o", "json").stdout)["name"] == "a"
+    many = json.loads(run(api, "jobs", "delete", "a", "b", "-o", "json").stdout)
+    assert [one["name"] for one in many["items"]] == ["a", "b"]
+    partly = run(api, "jobs", "delete", "b", "gone", "-o", "json")
+    assert (partly.exit_code, [one["name"] for one in json.loads(partly.stdout)["items"]]) == (3, ["b"])
+
+
 def test_jobs_are_deleted_by_their_tag():
     api = FakeApi({"GET /jobs": page(JOB), "DELETE /jobs/daily": {**JOB, "state": "deleted"}})
 

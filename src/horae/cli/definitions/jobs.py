@@ -192,9 +192,15 @@ async def delete(api: Api, job: tuple[str, ...], tag: str | None, yes: bool, **h
     """Delete jobs: their triggers stop at once, their history stays, and their names are free again."""
     if bool(job) == bool(tag):
         raise click.UsageError("Name the jobs to delete, or give --tag.")
-    for one in job if tag is None else await _tagged(api, tag, yes):
-        deleted = await api.client.jobs.delete(one, **how)
-        _print(api, deleted.raw, f"Deleted job {deleted.name}. Undo it with: horae jobs restore {deleted.job_id}")
+    deleted = []
+    try:
+        for one in job if tag is None else await _tagged(api, tag, yes):
+            deleted.append(info := await api.client.jobs.delete(one, **how))
+            if api.out.is_for_people:
+                api.out.say(f"Deleted job {info.name}. Undo it with: horae jobs restore {info.job_id}")
+    finally:
+        if deleted and not api.out.is_for_people:
+            api.out.document(deleted[0].raw if len(job) == 1 else {"items": [info.raw for info in deleted]})
 
 
 async def _tagged(api: Api, tag: str, yes: bool) -> list[str]:
