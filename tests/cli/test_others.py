@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -155,6 +156,23 @@ def test_report_writes_lines(tmp_path):
     assert run(None, "report", "--result", '{"rows": 1}', env=env).exit_code == 0
     lines = [json.loads(line) for line in output.read_text().splitlines()]
     assert lines == [{"progress": 50, "message": "half"}, {"progress": 99.5}, {"result": {"rows": 1}}]
+
+
+def test_a_report_on_a_full_disk_is_refused(tmp_path):
+    full = run(None, "report", "--progress", "1", env={"HORAE_OUTPUT": "/dev/full"})
+    assert (full.exit_code, "/dev/full cannot be written: No space left on device." in full.stderr) == (2, True)
+
+    output = tmp_path / "output"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5, hard))
+    try:
+        short = run(None, "report", "--progress", "1", env={"HORAE_OUTPUT": str(output)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (short.exit_code, "No space left on device." in short.stderr) == (2, True)
+
+    assert run(None, "report", "--progress", "2", env={"HORAE_OUTPUT": str(output)}).exit_code == 0
+    assert output.read_text() == '{"pro\n{"progress":2}\n'
 
 
 DEEP = "[" * 100_000
