@@ -90,6 +90,9 @@ def test_each_option_has_its_field(options, said):
     "options",
     [
         ["--command", "a", "--python", "b"],
+        ["--command", "a", "--limit", "k=2,3"],
+        ["--command", "a", "--limit", "k=1/1s,2/1s"],
+        ["--command", "a", "--limit", "k=²"],
         ["--every", "5m", "--schedule", "* * * * *"],
         ["--tz", "UTC"],
         ["--method", "GET"],
@@ -217,6 +220,12 @@ def test_edit_resets_fields_to_their_defaults():
     assert api.requests[-1].body == {"timeout": None, "tags": None, "timeouts": None, "description": "none"}
     refused = run(api, "jobs", "edit", "daily", "--unset", "colour")
     assert (refused.exit_code, "colour" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(("option", "field"), [("--retries", "retries"), ("--schedule", "schedule")])
+def test_a_field_is_not_set_and_reset_at_once(option, field):
+    refused = run(FakeApi({}), "jobs", "edit", "daily", option, "3", "--unset", field)
+    assert (refused.exit_code, f"--unset resets {field}, which another option sets." in refused.stderr) == (2, True)
 
 
 def test_edit_can_be_guarded_by_a_version():

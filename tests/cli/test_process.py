@@ -83,6 +83,10 @@ def test_a_worker_warns_about_queues_of_its_app_that_it_does_not_serve():
     assert "--queue default --queue mail" in told
     assert "report" not in told
     assert unserved_warning(Settings(queues=("mail=2", "default=1")), app) == ""
+    assert "with --queue fax=3 --queue default --queue mail." in unserved_warning(
+        Settings(queues=("fax=3", "default")), app
+    )
+    assert "with --queue fax,default,mail." in unserved_warning(Settings(queues=("fax,default",)), app)
     assert unserved_warning(Settings(), NoFunctions()) == ""
 
 

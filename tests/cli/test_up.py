@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner, Result
 
-from horae.cli.installation.up import activation, greet
+from horae.cli.installation.up import _exports, activation, greet
 from horae.cli.main import cli
 from horae.config.settings import Settings
 
@@ -151,6 +151,17 @@ def test_the_greeting_shows_how_to_put_the_commands_on_the_path(tmp_path, monkey
     assert activation() == [f". {activate}"]
     monkeypatch.setenv("PATH", str(command.parent))
     assert activation() == []
+
+
+def test_the_greeting_quotes_folders_for_the_shell(tmp_path, monkeypatch):
+    (tmp_path / "my venv" / "bin").mkdir(parents=True)
+    (tmp_path / "my venv" / "bin" / "activate").touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "my venv"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert activation() == [f". '{tmp_path}/my venv/bin/activate'"]
+    serving = SimpleNamespace(url="http://127.0.0.1:1")
+    [line] = _exports(serving, Settings(data=tmp_path / "my state"))
+    assert line == f"export HORAE_URL=http://127.0.0.1:1 HORAE_DATA='{tmp_path}/my state'"
 
 
 def test_it_warns_when_other_machines_can_connect_and_shows_a_working_link(tmp_path):

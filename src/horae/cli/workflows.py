@@ -115,7 +115,9 @@ def _seconds(value: float | None) -> str:
 )
 @click.option("--latest", is_flag=True, help="Use the present definitions instead of the original ones.")
 @click.option("--break", "breakpoints", metavar="STEP", multiple=True, help="Stop before this step; repeatable.")
-@click.option("-w", "--wait", is_flag=True, help="Wait until the new execution ends; exit 1 if it fails.")
+@click.option(
+    "-w", "--wait", is_flag=True, help="Wait until the new execution ends; exit 1 unless it succeeds or is skipped."
+)
 @timeout_option
 @remote
 async def rerun(

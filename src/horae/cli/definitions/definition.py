@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from horae.cli.executions import failing
-from horae.cli.fields import changes_of, option_of, unset_option, values_of, with_options
+from horae.cli.fields import option_of, unset_option, values_of, with_options, with_resets
 from horae.cli.option_errors import errors_as_options, flag_of
 from horae.cli.values import pairs, params, read_documents
 from horae.errors import BadInput
@@ -113,7 +113,7 @@ def read_definition(name: str | None, options: dict[str, Any]) -> dict[str, Any]
         base = documents[0]
     fields = {"name": name, **_work(options), **_when(options), **_how(options)}
     given = {field: value for field, value in fields.items() if value not in _EMPTY}
-    return {**base, **given, **changes_of(_DERIVED, options)}
+    return {**base, **with_resets({**given, **values_of(_DERIVED, options)}, options)}
 
 
 def _work(options: dict[str, Any]) -> dict[str, Any]:
@@ -177,12 +177,12 @@ def _limit(text: str) -> dict[str, Any]:
         raise BadInput(f"{text!r} does not give a key and its limit.", _LIMITED)
     limit: dict[str, Any] = {"key": key}
     for part in parts:
-        if "/" in part:
-            limit["rate"] = part
-        elif part.isdigit():
-            limit["concurrency"] = int(part)
-        else:
+        kind = "rate" if "/" in part else "concurrency"
+        if kind == "concurrency" and not part.isdecimal():
             raise BadInput(f"{part!r} is neither a number nor a rate.", _LIMITED)
+        if kind in limit:
+            raise BadInput(f"{text!r} gives two values for the {kind}.", _LIMITED)
+        limit[kind] = part if kind == "rate" else int(part)
     return limit
 
 

@@ -246,7 +246,9 @@ request(
     help="All parameters as one JSON object; @FILE reads it from a file, - from the input.",
 )
 @with_options([option_of(row, SUBMISSION) for row in OF_ONE.values()])
-@click.option("-w", "--wait", is_flag=True, help="Wait until the execution ends; exit 1 if it fails.")
+@click.option(
+    "-w", "--wait", is_flag=True, help="Wait until the execution ends; exit 1 unless it succeeds or is skipped."
+)
 @click.option("-f", "--follow", is_flag=True, help="Show the log while the execution runs, and wait until it ends.")
 @timeout_option
 @remote

@@ -43,6 +43,11 @@ async def finish(api: Api, execution: ExecutionInfo, *, follow: bool = False, ti
         _summarise(api, final)
     else:
         api.out.document(final.raw)
+    exit_by(final)
+
+
+def exit_by(final: ExecutionInfo) -> None:
+    """Exit with 1 unless an execution succeeded or was skipped."""
     if final.status not in ("success", "skipped"):
         click.get_current_context().exit(1)
 

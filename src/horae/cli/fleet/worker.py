@@ -218,15 +218,16 @@ def unserved_warning(settings: "Settings", registry: Any) -> str:
     """Return a warning about queues of the app that this worker does not serve; empty if it serves all."""
     from horae.model.admission.queue import DEFAULT_QUEUE, read_served
 
-    served = read_served(settings.queues).queues
+    served = read_served(settings.queues)
     jobs: dict[str, list[str]] = {}
     for document in registry.definitions():
-        if (queue := document.get("queue") or DEFAULT_QUEUE) not in served:
+        if (queue := document.get("queue") or DEFAULT_QUEUE) not in served.queues:
             jobs.setdefault(queue, []).append(document["name"])
     if not jobs:
         return ""
     missing = "; ".join(f"{queue} ({', '.join(names)})" for queue, names in sorted(jobs.items()))
-    flags = " ".join(f"--queue {queue}" for queue in (*served, *sorted(jobs)))
+    wanted = [",".join([*served.queues, *sorted(jobs)])] if served.strict else [*settings.queues, *sorted(jobs)]
+    flags = " ".join(f"--queue {queue}" for queue in wanted)
     return f"This worker does not serve all queues of its app: {missing}. To serve them, start it with {flags}."
 
 

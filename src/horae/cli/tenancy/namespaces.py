@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from horae.cli.fields import NONE, changes_of, option_of, unset_option, with_options
+from horae.cli.fields import NONE, changes_of, option_of, unset_option, values_of, with_options, with_resets
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Column, TimeField
 from horae.cli.prompts import prompt
@@ -156,22 +156,24 @@ async def _erased(api: Api, name: str, cancel: bool, definitions: bool, patience
 
 def _changes_of(options: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that the options give."""
-    changes = changes_of(_DERIVED, options)
+    changes = values_of(_DERIVED, options)
     if options["retention"]:
         changes["retention"] = _retention(options["retention"])
     if options["archive"]:
         whole: dict[tuple[str, ...], bool] = {("all",): True, (NONE,): False}
         changes["archive"] = whole.get(options["archive"], list(options["archive"]))
-    return changes
+    return with_resets(changes, options)
 
 
 def _retention(given: Sequence[str]) -> str | dict[str, str] | None:
     if len(given) == 1 and "=" not in given[0]:
         return None if given[0] == NONE else given[0]
-    spans = dict(text.partition("=")[::2] for text in given)
-    if not all(spans.values()):
-        remedy = "Write --retention success=7d --retention failed=90d, or one span for all."
-        raise BadInput("--retention names no outcome.", remedy, field="retention")
+    spans = {}
+    for text in given:
+        outcome, _, spans[outcome] = text.partition("=")
+        if not outcome or not spans[outcome]:
+            remedy = "Write --retention success=7d --retention failed=90d, or one span for all."
+            raise BadInput(f"--retention {text} does not give an outcome and a time.", remedy, field="retention")
     return spans
 
 

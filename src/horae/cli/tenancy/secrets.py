@@ -35,7 +35,7 @@ async def set_(api: Api, name: str, file: Path | None) -> None:
     """
     done = await api.client.secrets.set(name, _value(name, file))
     used = f'Texts of jobs use it as secret://{name}, functions with secrets=["{name}"] as ctx.secret("{name}").'
-    _print(api, done.raw, f"The secret {name} has its {_ordinal(done.version)} value. {used}")
+    _print(api, done.raw, f"The secret {name} is at version {done.version}. {used}")
 
 
 COLUMNS: list[Column] = [
@@ -75,10 +75,6 @@ def _value(name: str, file: Path | None) -> str:
         return typed
     text = read_text("-" if file is None else str(file), remedy="Encode it, for example as base64.")
     return text.removesuffix("\n").removesuffix("\r")
-
-
-def _ordinal(number: int) -> str:
-    return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")
 
 
 def _print(api: Api, document: dict[str, Any], sentence: str) -> None:
