@@ -95,8 +95,8 @@ def _offer(parameter: inspect.Parameter, called: str, about: str) -> Callable[..
         name, _, default = (called or parameter.name).partition("=")
         required = needed and not default
         metavar = name.upper() if required else f"[{name.upper()}]"
-        more = {"default": default} if default else {}  # for click, even None is a default
-        return click.argument(parameter.name, metavar=metavar, required=required, **more)
+        given: dict[str, Any] = {"default": default} if default else {}  # for click, even None is a default
+        return click.argument(parameter.name, metavar=metavar, required=required, **given)
     kind, many = _kind(parameter.annotation)
     flag = called or f"--{(parameter.name.removesuffix('s') if many else parameter.name).replace('_', '-')}"
     settings = {"multiple": many, **_typed(kind, flag)}

@@ -19,7 +19,7 @@ class Time(click.ParamType):  # type: ignore[type-arg]  # not generic at run tim
         return f"{text}T00:00:00Z" if isinstance(text, str) and _DATE.fullmatch(text) else value
 
 
-class Span(click.ParamType):  # type: ignore[type-arg]  # not generic at run time before click 8.4
+class SpanType(click.ParamType):  # type: ignore[type-arg]  # not generic at run time before click 8.4
     """A length of time in microseconds, at least `least`, for options that no server checks."""
 
     name = "span"
@@ -43,4 +43,4 @@ class Span(click.ParamType):  # type: ignore[type-arg]  # not generic at run tim
 
 
 TIME = Time()
-SPAN = Span()
+SPAN = SpanType()

@@ -9,7 +9,7 @@ from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, message, one, request
 from horae.cli.terminal import echo
-from horae.cli.times import SPAN, Span
+from horae.cli.times import SPAN, SpanType
 from horae.client.views import ApiDocument
 from horae.env import SECOND
 
@@ -102,7 +102,7 @@ request(
     help="The slots of a new worker; by default the average of the present workers, or 10 if there are none.",
 )
 @click.option(
-    "--every", default="5s", show_default=True, type=Span(least=SECOND // 10), help="The time between two checks."
+    "--every", default="5s", show_default=True, type=SpanType(least=SECOND // 10), help="The time between two checks."
 )
 @click.option(
     "--step",

@@ -107,8 +107,9 @@ def _document(options: dict[str, Any]) -> dict[str, Any]:
     if options["file"]:
         document = read_one(options["file"], "calendar", "such as {hours: MON-FRI 09:00-17:00}")
     dates = [{"dates": list(options["except_date"])}] if options["except_date"] else []
-    without = [*_as_list(document.get("except")), *dates, *options["except_"]]
-    return {**document, **({"except": without} if without else {}), **fields}
+    without = [*dates, *options["except_"]]
+    lists = {"except": without} if without else {}
+    return {**document, **{name: [*_as_list(document.get(name)), *more] for name, more in lists.items()}, **fields}
 
 
 def _as_list(value: Any) -> list[Any]:
