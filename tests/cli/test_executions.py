@@ -87,10 +87,11 @@ def test_a_log_is_searched():
     assert api.requests[0].query == {"grep": "out of*memory", "level": "error"}
 
 
-def test_the_exit_code_of_a_followed_log_is_the_outcome():
+@pytest.mark.parametrize(("status", "code"), [("success", 0), ("failed", 1), ("cancelled", 1), ("skipped", 0)])
+def test_the_exit_code_of_a_followed_log_is_the_outcome(status, code):
     logs = {"items": [], "nextCursor": "0", "ended": True}
-    api = FakeApi({"GET /executions/e1/logs": logs, "GET /executions/e1": FAILED})
-    assert run(api, "executions", "logs", "-f", "e1").exit_code == 1
+    api = FakeApi({"GET /executions/e1/logs": logs, "GET /executions/e1": {**FAILED, "status": status}})
+    assert run(api, "executions", "logs", "-f", "e1").exit_code == code
 
 
 def test_attempts():

@@ -104,6 +104,10 @@ class ApiKeys:
         # Principals in other namespaces, until when: by the key's id and the namespace's name.
         self._elsewhere: dict[tuple[str, str], tuple[Principal, float]] = {}
 
+    async def has_admin(self) -> bool:
+        """Return whether the installation has an administrator's key that lasts."""
+        return await self._store.read(keys.has_admin)
+
     async def ensure_admin_key(self, preset: str | None = None, found: str = "") -> str | None:
         """Ensure that an administrator's key exists; return its text if it is new.
 

@@ -8,7 +8,7 @@ from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, message, request
 from horae.cli.terminal import echo, style
-from horae.cli.values import read_template
+from horae.cli.values import read_one
 from horae.features.templates.client import TemplateInfo
 
 
@@ -28,11 +28,13 @@ def templates() -> None:
     "-f", "--file", required=True, metavar="FILE", help="Read the template from a YAML or JSON file; - is stdin."
 )
 @click.option("--dry-run", is_flag=True, help="Change nothing; show the changes of jobs created from it.")
-@click.option("--if-version", type=int, metavar="N", help="Only if the template is still at this version.")
+@click.option(
+    "--if-version", type=click.IntRange(1), metavar="N", help="Only if the template is still at this version."
+)
 @remote
 async def put(api: Api, name: str | None, file: str, dry_run: bool, if_version: int | None) -> None:
     """Create a template, or change it with all jobs that were created from it."""
-    document = read_template(file)
+    document = read_one(file, "template", "with `parameters` and a `job`")
     called = name or document.get("name")
     if not called:
         raise click.UsageError("A template needs a name: horae templates put NAME -f FILE")

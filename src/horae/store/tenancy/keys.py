@@ -131,13 +131,18 @@ def add(key: StoredKey) -> Script[None]:
     yield Fetch(ADD, row)
 
 
+def has_admin() -> Script[bool]:
+    """Return whether the installation has a key of an administrator without expiry."""
+    return bool((yield Fetch(ADMINS)))
+
+
 def add_first_admin(key: StoredKey) -> Script[bool]:
     """Write an API key of an administrator, unless the installation has one without expiry.
 
     The lock makes sure that servers that start at the same time write only one.
     """
     yield Lock(("first-admin-key",))
-    if (yield Fetch(ADMINS)):
+    if (yield from has_admin()):
         return False
     yield from add(key)
     return True
