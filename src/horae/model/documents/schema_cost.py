@@ -2,7 +2,7 @@
 
 A *part* is a subschema. A *place* holds all parts, with references resolved, that apply to one position of a value; it
 links to the places of the members below. A *unit* of cost is one keyword at one place. Some schemas have too many parts
-for one place: references multiply them, or a cycle of references stays at one position or doubles with every level.
+for one place: references multiply them, or a cycle of references stays at one position or doubles them at every level.
 Such a schema is refused when it is defined.
 """
 

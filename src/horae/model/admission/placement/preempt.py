@@ -38,7 +38,7 @@ class WorkerCapacity(Struct, frozen=True, kw_only=True):
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """A running item that may be preempted; `lost` is the work that would be lost, since its last durable step."""
+    """A running item that may be preempted; `lost` is the time since its start or last durable step."""
 
     session: UUID
     parcel: UUID

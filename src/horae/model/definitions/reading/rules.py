@@ -12,7 +12,7 @@ from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.workflows.decisions.values import Workflow
 
 _ONE_OF = "Remove one of them: both decide about a submission that repeats an earlier one."
-_IN_ORDER = "Remove one of them: a sequence runs every submission, in its order, and does not join any."
+_IN_ORDER = "Remove one of them: a sequence runs every submission, in order, and joins none."
 _APART = (
     ("debounce", "batch"), ("unique", "debounce"), ("unique", "batch"), ("cache", "debounce"), ("cache", "batch"),
     ("sequence", "debounce"), ("sequence", "batch"),
@@ -21,7 +21,7 @@ _ARGV = (
     'Arguments are seen by everybody on the machine: put it into env, as {"TOKEN": "secret://token"}, and let the'
     " program read $TOKEN there."
 )
-_PARAMS = "A command reads it from env; a function with ctx.secret(NAME), when `secrets` names it."
+_PARAMS = "In a command, read it from env. In a function, name it in `secrets` and call ctx.secret(NAME)."
 
 
 def check_exclusive(spec: Spec) -> None:
@@ -62,7 +62,7 @@ def check_interruption(spec: Spec) -> None:
         (
             spec.durable and once,
             "An at-most-once job cannot be durable: to go on after a wait it has to begin again.",
-            'Remove "durable" or "delivery"; steps that are remembered are not repeated anyway.',
+            'Remove "durable" or "delivery"; a durable job does not repeat its finished steps.',
             "durable",
         ),
     )
@@ -118,7 +118,7 @@ def check_sensitive(spec: Spec, whens: Iterable[NamedTrigger]) -> None:
     if not spec.sensitive:
         return
     refusals = (
-        (isinstance(spec.task, Workflow), "a workflow: its steps read its params", "Mark the jobs that it submits."),
+        (isinstance(spec.task, Workflow), "a workflow: its steps read its params", "Mark the jobs of its steps."),
         (spec.durable, "durable: the results of its steps are stored unsealed", "Remove one of the two."),
         (spec.batch is not None, "collected into batches", 'Remove "batch".'),
         (spec.debounce is not None, "debounced: the store would have to merge its params", 'Remove "debounce".'),
