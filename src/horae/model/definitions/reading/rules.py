@@ -73,12 +73,13 @@ def check_interruption(spec: Spec) -> None:
 
 def check_delivery(spec: Spec) -> None:
     """Refuse retries of a job that must not be retried."""
-    if spec.delivery == "at-most-once" and spec.retry.most_tries:
-        raise BadInput(
-            f"An at-most-once job is never tried again, but retries is {spec.retry.most_tries}.",
-            'Set "retries": 0, or remove "delivery".',
-            field="retries",
-        )
+    if spec.delivery != "at-most-once" or not spec.retry.most_tries:
+        return
+    if spec.retry.retries:
+        detail = f"An at-most-once job is never tried again, but retries is {spec.retry.retries}."
+        raise BadInput(detail, 'Set "retries": 0, or remove "delivery".', field="retries")
+    detail = "An at-most-once job is never tried again, but retry.budgets allows further tries."
+    raise BadInput(detail, 'Remove "budgets" or "delivery".', field="retry.budgets")
 
 
 def check_references(spec: Spec) -> None:

@@ -129,12 +129,12 @@ def parse_http(value: Any) -> Task:
     refuse_unknown(given, ("url", "method", "headers", "body", "expect", "redirects"), "http", "http.")
     if "url" not in given:
         raise BadInput("http has no url.", _HTTP, field="http.url")
-    method = given.get("method", "POST")
+    method, headers = given.get("method", "POST"), given.get("headers")
     compile_tree(given.get("body"), "http.body")
     return HttpTask(
         url=_url(given["url"]),
         method=one_of(method.upper() if isinstance(method, str) else method, "http.method", METHODS),
-        headers=_headers(given.get("headers") or {}),
+        headers=_headers({} if headers is None else headers),
         body=given.get("body"),
         expect=_expect(given.get("expect", ["2xx"])),
         redirects=an_int(given.get("redirects", 0), "http.redirects", 0, MOST_REDIRECTS, _REDIRECTS),
