@@ -339,6 +339,11 @@ def test_a_patch_changes_what_it_names():
     assert changed.tags == {"x": "1", "y": "2"}
 
 
+def test_a_patch_that_removes_the_rate_removes_its_burst():
+    merged = merge_definition(render_definition(spec(rate="10/1m", burst=5)), {"rate": None})
+    assert parse_definition(merged, namespace_name="default", created_at=NOW).spec.rate is None
+
+
 def test_a_patched_schedule_task_or_retry_policy_is_replaced_as_a_whole():
     current = render_definition(spec(schedule={"cron": "0 9 * * *", "timezone": "Europe/Paris"}, retry=["1s"]))
     merged = merge_definition(current, {"schedule": {"every": "1m"}, "python": "digest", "retry": {"delay": "2s"}})

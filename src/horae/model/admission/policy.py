@@ -6,6 +6,7 @@ struct, whose annotations describe its fields.
 """
 
 import re
+from decimal import Decimal
 from functools import lru_cache
 from typing import Annotated, Any, Literal, get_args
 
@@ -74,7 +75,7 @@ def _read_weights(value: Any, at: str) -> dict[str, float]:
 def _read_reserves(value: Any, at: str) -> dict[str, int | str]:
     shares = _of_shares(value, at, '{"acme": 4}')
     read = {share: _read_reserve(one, f"{at}.{share[:60]}") for share, one in shares.items()}
-    total = sum(float(one.rstrip("%")) for one in read.values() if isinstance(one, str))
+    total = sum(Decimal(one.rstrip("%")) for one in read.values() if isinstance(one, str))
     if total > 100:
         raise BadInput(
             f"{at} promises {total:g}% of the slots.", "Let the percentages add up to 100% at most.", field=at

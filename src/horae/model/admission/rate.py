@@ -70,6 +70,12 @@ def parse_rate(value: Any, field: str, burst: int = 1) -> Rate:
     return Rate(count, per, burst)
 
 
+def remove_lone_burst(merged: Document, patch: Document) -> None:
+    """Remove the burst from a patched definition if the patch has removed its rate."""
+    if merged.get("rate") is None and patch.get("burst") is None:
+        merged.pop("burst", None)
+
+
 def _read_rate(given: Document, prefix: str) -> dict[str, Any]:
     rate, burst = given.get("rate"), given.get("burst")
     if rate is None:

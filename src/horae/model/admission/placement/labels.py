@@ -29,7 +29,10 @@ def a_label(value: Any, field: str, remedy: str) -> str:
 def read_needs(value: Any, field: str = "needs") -> tuple[str, ...]:
     """Read the labels that a worker must carry, sorted; in an object, `true` stands for a label without a value."""
     if isinstance(value, dict):
-        value = [_label_of(name, of_name, f"{field}.{name[:60]}") for name, of_name in an_object(value, field, _NEEDS).items()]
+        value = [
+            _label_of(name, of_name, f"{field}.{name[:60]}")
+            for name, of_name in an_object(value, field, _NEEDS).items()
+        ]
     labels = a_list(value, field, _NEEDS, MOST_NEEDS)
     return tuple(sorted({a_label(label, f"{field}[{i}]", _NEEDS) for i, label in enumerate(labels)}))
 

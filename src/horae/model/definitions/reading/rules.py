@@ -92,12 +92,9 @@ def check_references(spec: Spec) -> None:
         remedy = "Put secret://NAME into env of a command, or into url, headers or body of an http job."
         detail = "The field secrets is for functions, which read secrets with ctx.secret."
         raise BadInput(detail, remedy, field="secrets")
-    found = spec.references
-    if found and isinstance(spec.task, Workflow):
-        remedy = "Let the jobs of its steps refer to the secret."
-        raise BadInput("A workflow runs nothing itself that could use a secret.", remedy, field="env")
-    if len(found) > MOST_SECRETS:
-        detail = f"The job refers to {len(found)} secrets."
+    count = len(spec.references)
+    if count > MOST_SECRETS:
+        detail = f"The job refers to {count} secrets."
         raise BadInput(detail, f"At most {MOST_SECRETS} are allowed.", field="secrets")
 
 
