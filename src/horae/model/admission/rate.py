@@ -70,7 +70,7 @@ def parse_rate(value: Any, field: str, burst: int = 1) -> Rate:
     return Rate(count, per, burst)
 
 
-def remove_lone_burst(merged: Document, patch: Document) -> None:
+def remove_lone_burst(merged: dict[str, Any], patch: Document) -> None:
     """Remove the burst from a patched definition if the patch has removed its rate."""
     if merged.get("rate") is None and patch.get("burst") is None:
         merged.pop("burst", None)
