@@ -117,6 +117,19 @@ async def test_fires_and_events_of_a_key_whose_circuit_is_open_are_delayed_and_t
     assert [one.fired[0].cause for one in (down, up)] == ["delayed: its circuit is open", "the event came"]
 
 
+async def test_an_event_that_fills_in_no_key_starts_an_execution_with_the_circuit_of_the_empty_key(stage: Stage):
+    told = {"name": "told", "event": "upload"}
+    await stage.job(circuit={**CIRCUIT, "key": "${params.host}"}, triggers=[told])
+    await stage.node.admission.circuit_breakers.open(NAMESPACE, "job", by="key:1", key="")
+
+    (sent,) = await stage.node.part(EventsPart).intake.send(NAMESPACE, [NewEvent(name="upload", payload=b"{}")])
+
+    (fired,) = sent.fired
+    assert fired.cause == "delayed: its circuit is open"
+    blocker = (await stage.blockers(fired.execution_id))["circuit"]
+    assert blocker.opens_when.endswith("`horae circuits reset job --key ''`.")
+
+
 async def test_a_job_without_a_circuit_has_none_to_override(stage: Stage):
     await stage.job()
     with pytest.raises(Conflict, match="has no circuit"):

@@ -117,7 +117,7 @@ async def test_a_preview_goes_by_calendars(triggers, calendars):
     assert shown.text == 'at 03:00 every day, UTC time, or when "office" opens next'
 
     never = await triggers.preview(NAMESPACE, {"cron": "0 3 * * *", "calendar": "office"})
-    assert (never.fires, never.notes) == ([], ["Nothing fires after that."])
+    assert (never.fires, never.notes) == ([], ["The trigger has no more fires."])
     with pytest.raises(BadInput, match='no calendar named "offica"'):
         await triggers.preview(NAMESPACE, {"cron": "0 3 * * *", "calendar": "offica"})
 

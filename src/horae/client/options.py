@@ -28,7 +28,7 @@ class JobOptions(TypedDict, total=False):
     timeout: Span | None
     """How long one attempt may take."""
     timeouts: Mapping[str, Span] | None
-    """Timeouts in the queue, before the start, without heartbeats and in total; `run` is `timeout`."""
+    """Timeouts for the queue, the start, heartbeats and all attempts together; `run` is `timeout`."""
     pause_after: int | None
     """Failed executions in a row after which its triggers pause."""
     within: Span | None
@@ -115,7 +115,7 @@ class WorkflowOptions(TypedDict, total=False):
     timeout: Span | None
     """How long one attempt may take."""
     timeouts: Mapping[str, Span] | None
-    """Timeouts in the queue, before the start, without heartbeats and in total; `run` is `timeout`."""
+    """Timeouts for the queue, the start, heartbeats and all attempts together; `run` is `timeout`."""
     pause_after: int | None
     """Failed executions in a row after which its triggers pause."""
     within: Span | None
@@ -198,7 +198,7 @@ class JobFields(TypedDict, total=False):
     timeout: Span | None
     """How long one attempt may take."""
     timeouts: Mapping[str, Span] | None
-    """Timeouts in the queue, before the start, without heartbeats and in total; `run` is `timeout`."""
+    """Timeouts for the queue, the start, heartbeats and all attempts together; `run` is `timeout`."""
     pause_after: int | None
     """Failed executions in a row after which its triggers pause."""
     within: Span | None

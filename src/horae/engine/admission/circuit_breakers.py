@@ -135,7 +135,7 @@ def _key(circuit: Circuit, key: str | None) -> str:
         if key:
             raise BadInput("The job has one circuit, not one for each key.", "Remove `key`.", field="key")
         return ""
-    if not key:
+    if key is None:
         raise BadInput(
             f'The job has a circuit for each value of "{circuit.key}".', "Give the `key` of the circuit.", field="key"
         )

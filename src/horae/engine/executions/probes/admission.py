@@ -146,7 +146,8 @@ async def circuit_of_job(sources: Sources, case: Case) -> list[Blocker]:
 
 
 def _shut(status: CircuitStatus, case: Case) -> Blocker:
-    key = f" --key {status.key!r}" if status.key else ""
+    keyed = case.job.spec.circuit is not None and case.job.spec.circuit.key is not None
+    key = f" --key {status.key!r}" if keyed else ""
     remedy = f"Probes succeed, or an operator resets it: `horae circuits reset {case.job.name}{key}`."
     return closed(
         "circuit",

@@ -8,7 +8,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.errors import Costly
+from horae.errors import BadInput
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
 from horae.model.executions.submission import NewExecution, deadline_after
@@ -202,10 +202,10 @@ def decide_at(
     extra = Extra(origin="event", trigger=listener.timer.id, event=event_key)
     within = target.spec.within if listener.timer.rules.within is None else listener.timer.rules.within
     deadline = deadline_after(verdict.due or now, within)
-    wanted = execution_of(target, extra, lead, due_at=verdict.due or 0, item=item, deadline=deadline)
     try:
+        wanted = execution_of(target, extra, lead, due_at=verdict.due or 0, item=item, deadline=deadline)
         refuse_over_budget()
-    except Costly as error:
+    except BadInput as error:
         return ListenerDecision(event_id, listener, Verdict("skipped-params", error.detail[:MOST_REASON]))
     key, turn = listener.key, listener.turn
     if key is not None:
