@@ -216,7 +216,7 @@ class WorkflowAdvancer:
         self._store.created(started.parcels)
 
     async def _stop(self, execution: UUID) -> bool:
-        """Cancel the running steps of a workflow; return False when some could not be locked: then try again."""
+        """Cancel the running steps of a workflow. Return False if some are locked, so that the caller tries again."""
         to_stop = await self._store.read(lambda: workflow_cancel.to_stop(execution))
         if to_stop is None:
             return True

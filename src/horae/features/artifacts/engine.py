@@ -29,8 +29,8 @@ MAX_NAME_IN_LOCATION = 100  # an artifact's location ends with at most this many
 _ODD = re.compile(r"[^A-Za-z0-9._-]|^\.")
 ROUND_EVERY = 60.0  # seconds between two rounds over all artifacts
 PACE = 1.0  # seconds between two batches of a round
-TERM = 300 * SECOND  # the duration of the lease by which only one server does this
-BATCH = 200  # artifacts or contents
+TERM = 300 * SECOND  # the duration of the lease by which only one server sweeps
+BATCH = 200  # the most artifacts, and the most contents, of one step
 LONGEST_UPLOAD = 6 * 3600 * SECOND  # longer than any upload takes, so that no content is deleted during its upload
 
 

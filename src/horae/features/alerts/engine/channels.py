@@ -53,7 +53,7 @@ class AlertChannels:
         Raises BadInput, Conflict, Stale, and MasterKeyMissing if the server has no master key to seal its secrets.
         """
         name = a_name(name, "name", NAME)
-        given = an_object(body, "body", "Send its kind and its receivers.")
+        given = an_object(body, "body", "Send the kind and the receivers of the channel.")
         if given.get("name", name) != name:
             raise BadInput("The name in the body is not the name in the path.", "Send the same name.", field="name")
         stored = (await self._store.read(lambda: moves.channels(namespace, [name]))).get(name)

@@ -45,7 +45,7 @@ async def notify(outbound: Outbound, urls: Sequence[str], title: str, text: str)
     for url in urls:
         teller.add(await _service(library, asset, outbound, url))
     if not await run_in(APPRISE_THREADS, lambda: teller.notify(title=title, body=text)):
-        raise Undeliverable("apprise could not deliver to all of its URLs")
+        raise Undeliverable("apprise failed for one or more URLs")
 
 
 async def _service(library: Any, asset: Any, outbound: Outbound, url: str) -> Any:

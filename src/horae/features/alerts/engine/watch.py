@@ -113,7 +113,7 @@ class AlertWatch:
         return False
 
     def _reset_if_new(self, epoch: int) -> None:
-        """Forget all progress if this server did not hold the duty without a break since it last evaluated rules."""
+        """Forget all progress if another server has held the duty since this server last evaluated rules."""
         if epoch != self._epoch:
             self._epoch = epoch
             self._evaluated.clear()

@@ -11,7 +11,7 @@ from horae.features.alerts.model.findings import RuleFinding
 from horae.features.alerts.model.rule import Rule
 from horae.model.base.duration import MINUTE
 
-MOST_OPEN = 10_000  # open alerts of a rule; further findings are only counted, and open alerts when others have ended
+MOST_OPEN = 10_000  # open alerts of a rule; further findings are only counted until other alerts end
 MOST_SINGLE = 3  # up to so many alerts get a notice each; more alerts share one notice
 REFRESH = MINUTE  # the pause between two updates of the row of a continuing alert
 T = TypeVar("T")

@@ -76,7 +76,7 @@ def is_exact(pattern: str) -> bool:
 
 
 def literal_prefix(patterns: Iterable[str]) -> str:
-    """Return the longest prefix that all names have in common which these patterns may match."""
+    """Return the longest prefix that is common to all names that the patterns may match."""
     starts = [_literal(pattern) for pattern in patterns]
     first, last = min(starts, default=""), max(starts, default="")
     shared = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))

@@ -173,7 +173,7 @@ def recently_troubled(minute: int) -> Script[set[UUID]]:
 
 
 def outcomes(windows: Mapping[UUID, Micros], now: Instant) -> Script[dict[UUID, JobOutcomes]]:
-    """Count the outcomes of each job's executions; `windows` has the span before now that counts, by job."""
+    """Count the outcomes of each job's executions in a window before now; `windows` has its length by job."""
     given = [(job, (now - window) // MINUTE) for job, window in sorted(windows.items())]
     rows = (yield ForEach(SUMS, (("job", "uuid"), ("since", "bigint")), given)) if given else []
     return {job: JobOutcomes(int(success), int(failed), int(retried)) for job, success, failed, retried in rows}
@@ -218,7 +218,7 @@ def jobs_of_rule(namespace: int, rule: Rule) -> Script[list[tuple[JobName, Insta
 def recently_failed(jobs: Iterable[UUID], count: int) -> Script[set[UUID]]:
     """Return the jobs with a failure among their newest slices in `history`.
 
-    So many slices are read that `count` failures in a row can be found.
+    Enough slices are read to find `count` failures in a row.
     """
     given = [(job,) for job in sorted(set(jobs))]
     rows = (yield ForEach(FAILED, (("job", "uuid"),), given, (_slices(count),))) if given else []
@@ -261,8 +261,8 @@ def succeeded_within(jobs: Iterable[UUID], within: Micros, now: Instant) -> Scri
 def failures_in_a_row(jobs: Iterable[UUID], count: int) -> Script[dict[UUID, Streak]]:
     """Return the streaks of jobs that have failed since their last success: the failures since then.
 
-    Only the newest slices of a job are read, so many that `count` failures can be found. So a longer streak may be
-    reported as shorter.
+    Only the newest slices of a job are read, enough to find `count` failures, so a longer streak may be reported as
+    shorter.
     """
     given = [(job,) for job in sorted(set(jobs))]
     rows = (yield ForEach(STREAKS, (("job", "uuid"),), given, (_slices(count),))) if given else []
@@ -318,7 +318,7 @@ def _workers(statement: Statement, namespace: int, at: Instant) -> Script[Rows]:
 
 
 def troubled_triggers() -> Script[dict[UUID, tuple[str, str]]]:
-    """Return the jobs with a trigger that cannot be decided or waits for room, each with its name and the reason."""
+    """Return jobs with a trigger that cannot be decided or waits for room, with the trigger's name and the reason."""
     found: dict[UUID, tuple[str, str]] = {}
     for job, name, trouble in (yield Fetch(TROUBLED_TRIGGERS, (MOST,))):
         found.setdefault(job, (name, trouble))
@@ -364,7 +364,7 @@ def nearing_deadlines(since: Instant, until: Instant, now: Instant) -> Script[li
 
 
 def still_due(parcels: Iterable[UUID], now: Instant) -> Script[list[DueParcel]]:
-    """Return those of these parcels that are unfinished and have a deadline."""
+    """Return the parcels among these that are unfinished and have a deadline."""
     given = [(parcel,) for parcel in sorted(set(parcels))]
     rows = (yield ForEach(DEADLINE_OF, (("parcel", "uuid"),), given)) if given else []
     return (yield from _with_start([(row[0], row[1], row[2]) for row in rows if row[2] is not None], now))

@@ -127,7 +127,7 @@ def exclude_announced(namespace: int) -> Script[None]:
 
 
 def put(archive: Archive | None, jobs: Jobs, over: Sequence[EndedParcel]) -> Script[bool]:
-    """Add the row of a file, if there is one, and delete the parcels `over`, whose executions it has.
+    """Add the row of a file, if one is given, and delete the parcels `over`.
 
     Do nothing and return False if any parcel has changed since it was read, or if the file must not be added.
     """
@@ -198,7 +198,7 @@ def move(archive: Archive, location: str, size: int, now: Instant) -> Script[boo
 
 
 def drop(archives: Sequence[Archive]) -> Script[None]:
-    """Delete the rows of files. Their current locations become litter with the instant 0, which is deleted next."""
+    """Delete the rows of files. Their current locations become litter with the instant 0, so they are deleted next."""
     litter: list[tuple[str, Instant]] = []
     for archive in archives:
         yield Fetch(DROP_JOBS, (archive.id,))
