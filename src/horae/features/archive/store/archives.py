@@ -183,17 +183,18 @@ def _id_in(text: str) -> UUID:
         return NOBODY
 
 
-def move(archive: Archive, location: str, size: int, now: Instant) -> Script[bool]:
-    """Change the location and size of a file after it was rewritten; its old location becomes litter.
+def move(archive: Archive, location: str, size: int) -> Script[bool]:
+    """Change the location and size of a file after it was rewritten.
 
-    Return False without any change if the archive has another location for it, or if the new file was deleted.
+    Its old location becomes litter with the instant 0, so that the old file is deleted next. Return False without any
+    change if the archive has another location for it, or if the new file was deleted.
     """
     if not (yield Fetch(IS_AT_LOCATION, (archive.id, archive.location))):
         return False
     if not (yield Fetch(IS_ANNOUNCED, (location,))):
         return False
     yield Fetch(SAVE, (archive.id, location, size))
-    yield Insert("litter", _LITTER, [(archive.location, now)], conflict="ON CONFLICT DO NOTHING")
+    yield Insert("litter", _LITTER, [(archive.location, 0)], conflict="ON CONFLICT DO NOTHING")
     return True
 
 
