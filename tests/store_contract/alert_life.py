@@ -39,7 +39,7 @@ async def watch(world: World) -> None:
         lambda: reads.still_due([parcel], now),
         lambda: rules.active((0, "")),
         notices.next_due,
-        lambda: notices.channels(10),
+        lambda: notices.channels(notices.START, 10),
     ):
         await store.read(ask)  # type: ignore[arg-type]
     await world.do("UPDATE parcels SET deadline = $2 WHERE id = $1", parcel, now + SECOND)

@@ -176,11 +176,14 @@ async def pending(world: World, channel: str) -> list[notices.Notice]:
 async def test_channels_with_something_pending_are_found_one_by_one(world: World):
     await settle(world, await made(world), "a", "b")
     now = world.now()
-    assert await world.store.read(lambda: notices.channels(10)) == [
+    assert await world.store.read(lambda: notices.channels(notices.START, 10)) == [
         notices.PendingChannel(NAMESPACE, "mail", now), notices.PendingChannel(NAMESPACE, "ops", now),
     ]  # fmt: skip
+    following = await world.store.read(lambda: notices.channels((NAMESPACE, "mail"), 10))
+    assert [one.channel for one in following] == ["ops"]
     await world.store.write(lambda: notices.give_up(NAMESPACE, "ops", "the channel was removed", now))
-    assert [one.channel for one in await world.store.read(lambda: notices.channels(10))] == ["mail"]
+    left = await world.store.read(lambda: notices.channels(notices.START, 10))
+    assert [one.channel for one in left] == ["mail"]
 
 
 async def test_a_lost_claim_passes_to_another_server_and_its_result_is_ignored(world: World):
@@ -196,7 +199,12 @@ async def test_a_lost_claim_passes_to_another_server_and_its_result_is_ignored(w
     assert await world.store.write(lambda: notices.settle(theirs, "pending", later, "busy", None))
     assert (await claim(world), await world.store.read(notices.next_due)) == ([], later)
     world.clock.advance(SECOND)
-    assert [one.attempts for one in await claim(world)] == [3]
+    (third,) = await claim(world)
+    await world.store.write(lambda: notices.release(theirs, world.now()))
+    assert await claim(world) == [], "it is claimed by another server now"
+    await world.store.write(lambda: notices.release(third, world.now()))
+    assert [one.attempts for one in await claim(world)] == [4]
+    assert await world.rows("SELECT last_error FROM alert_notices WHERE state = 'pending'") == [("busy",)]
 
 
 async def test_closed_alerts_are_deleted_after_their_retention(world: World):
