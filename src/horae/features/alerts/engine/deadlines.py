@@ -172,7 +172,7 @@ class DeadlineCheck:
         some = sorted(due, key=lambda one: (one.deadline, one.parcel))
         for one in some:
             if message := await self._misses(one, one.begins_at):
-                return execution_id(one.parcel, one.queued or 0), message
+                return execution_id(one.parcel, one.item), message
         queued = [one for one in some if one.queued is not None]
         for one in queued[:1] + queued[1:][-1:]:
             execution = execution_id(one.parcel, one.queued or 0)

@@ -49,12 +49,12 @@ def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f}".rstrip("0").rstrip(".") + "%"
 
 
-def is_too_long(rule: Overlong, ran: Micros, usual: Micros | None) -> bool:
+def is_too_long(rule: Overlong, ran: Micros, usual: Micros) -> bool:
     """Return whether an execution has run for too long.
 
-    `ran` is how long it has run, `usual` the usual duration of the job's executions; None if none has ended.
+    `ran` is how long it has run, `usual` the usual duration of the job's executions.
     """
-    return usual is not None and ran >= rule.after and ran > rule.times * usual
+    return ran >= rule.after and ran > rule.times * usual
 
 
 class ExpectedRun(Struct, frozen=True):

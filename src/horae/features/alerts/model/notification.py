@@ -91,9 +91,8 @@ def _group(members: Sequence[AlertSummary], count: int, kind: Kind) -> AlertSumm
     names = [one.subject for one in members[:MOST_LINES]]
     more = f" and {count - len(names)} more" if count > len(names) else ""
     since = min(one.since for one in members)
-    return AlertSummary(
-        alert_id=None, subject=f"{count} {SUBJECTS_OF[kind]}s", message=f"{', '.join(names)}{more}", since=since
-    )
+    noun = "circuit" if kind == "circuit-open" else SUBJECTS_OF[kind]  # a job may have many circuits
+    return AlertSummary(alert_id=None, subject=f"{count} {noun}s", message=f"{', '.join(names)}{more}", since=since)
 
 
 def title_of(content: NotificationContent) -> str:
