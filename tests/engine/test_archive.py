@@ -430,7 +430,7 @@ async def test_a_full_archive_storage_is_retried_with_backoff_and_reported(
     assert "No space left on device" in problem
     assert at == since
     assert not list((tmp_path / "artifacts").rglob("*.gz"))  # a partial file would fill the disk
-    assert await node.store.read(lambda: artifacts.locations_to_delete(node.env.now(), 10)) == []
+    assert await node.store.read(lambda: artifacts.litter(node.env.now(), 10)) == []
 
     clock.advance(int(archiving.WALK) * SECOND)
     await round_of(node)
@@ -485,7 +485,7 @@ async def test_executions_erased_during_archiving_do_not_return(
         await round_of(node)
     assert [(one.erased, one.not_ended) for one in receipts] == [(1, [])]
     assert files(tmp_path) == []  # it is not referenced: it is deleted at once
-    assert await node.store.read(lambda: artifacts.locations_to_delete(node.env.now(), 10)) == []
+    assert await node.store.read(lambda: artifacts.litter(node.env.now(), 10)) == []
 
     await round_of(node)
     assert await archived(node) == old[::-1]
