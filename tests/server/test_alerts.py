@@ -227,7 +227,7 @@ async def test_a_notice_is_delivered_if_one_of_several_urls_gets_it(
     assert threading.current_thread() not in threads, "the event loop waits for no receiver"
 
 
-async def test_of_two_concurrent_creations_of_a_channel_one_is_refused(api: Api, node: ServerNode, monkeypatch):
+async def test_a_creation_of_a_channel_that_another_one_overtakes_is_refused(api: Api, node: ServerNode, monkeypatch):
     channels = node.part(AlertsPart).channels
     check = channels._check
 

@@ -352,7 +352,7 @@ async def test_deadlines_are_found_while_executions_have_not_ended(world: World)
     assert [one.parcel for one in await world.store.read(lambda: reads.still_due([parcel, ended], now))] == [parcel]
 
 
-async def test_of_a_parcel_with_a_deadline_an_unfinished_item_that_starts_last_is_found(world: World):
+async def test_the_unfinished_item_of_a_parcel_that_starts_last_is_found(world: World):
     job, worker = await world.job("etl"), await world.worker()
     parcel = await world.parcel(job, 3)
     await world.do("UPDATE parcels SET deadline = $1", world.now() + HOUR)
