@@ -1,11 +1,16 @@
 """`horae executions` and `horae dlq`."""
 
 import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from horae.cli.workflows import note_of
+from horae.client.kernel.executions import ExecutionsResource
 from horae.errors import Conflict
+from horae.features.artifacts import cli as artifacts
 from tests.cli.fake_api import FakeApi, page, run
 
 FAILED = {
@@ -17,6 +22,30 @@ FAILED = {
     "errorMessage": "boom\nand more",
     "error": {"type": "ValueError", "traceback": "Traceback ...\nValueError: boom"},
 }
+
+
+@pytest.fixture
+def artifact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every artifact have a content that ends within a character."""
+
+    async def read(*_: object) -> AsyncIterator[bytes]:
+        yield b"done \xc3"
+
+    monkeypatch.setattr(ExecutionsResource, "read_artifact", read)
+
+
+@pytest.mark.usefixtures("artifact")
+def test_an_artifact_with_a_long_name_is_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    name = "\u00fc" * 127
+    assert run(FakeApi({}), "executions", "artifacts", "e1", f"reports/{name}").stdout == f"{name}: 6 bytes.\n"
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.usefixtures("artifact")
+def test_a_terminal_shows_an_incomplete_character_at_the_end_of_an_artifact(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(artifacts, "sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True)))
+    assert run(FakeApi({}), "executions", "artifacts", "e1", "a", "--to", "-").stdout == "done \ufffd"
 
 
 def test_list_filters_and_shows():

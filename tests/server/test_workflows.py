@@ -2,10 +2,14 @@
 
 from collections.abc import Awaitable, Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from horae.engine.server_node import ServerNode
+from horae.errors import BadInput
+from horae.store.workflows import cancel as workflow_cancel
+from horae.store.workflows import due as workflow_due
 from tests.server.conftest import Api, Connect
 from tests.server.test_sessions import register
 
@@ -56,6 +60,39 @@ async def test_a_step_waits_until_its_url_is_called(api: Api, begin: Begin, conn
     assert {"got": 7} in [one["params"] for one in children]
     told = await api.post(f"/api/v1/executions/{id}/signals", json={"name": "@callback:back"})
     assert told.status_code == 400
+
+
+@pytest.mark.parametrize("error", [ValueError, BadInput])
+@pytest.mark.parametrize("fails", ["to advance", "to stop"])
+async def test_a_faulty_workflow_suspends_no_other(
+    api: Api, begin: Begin, node: ServerNode, monkeypatch: pytest.MonkeyPatch, fails: str, error: type[Exception]
+):
+    faulty = await begin({"name": "work", "command": ["true"]})
+    sound = (await api.post("/api/v1/executions", json={"job": "flow"})).json()["executionId"]
+    await node.workflows.opener.step()
+    await node.workflows.advancer.step()
+    for id in (faulty, sound):
+        assert (await api.post(f"/api/v1/executions/{id}/cancel")).status_code < 300
+    advance, stop = workflow_due.advance_due, workflow_cancel.to_stop
+
+    def advance_due(*given: Any, only: UUID | None = None) -> Any:
+        if str(only) in ("None", faulty):
+            raise error("it is faulty")
+        return advance(*given, only=only)
+
+    def to_stop(execution: UUID) -> Any:
+        if str(execution) == faulty:
+            raise error("it is faulty")
+        return stop(execution)
+
+    if fails == "to advance":
+        monkeypatch.setattr(workflow_due, "advance_due", advance_due)
+    monkeypatch.setattr(workflow_cancel, "to_stop", to_stop)
+    assert await node.workflows.advancer.step() == 1.0, "not at once"
+    assert (await states(api, sound), await states(api, faulty)) == ({"work": "cancelled"}, {"work": "running"})
+    monkeypatch.undo()
+    await node.workflows.advancer.step()
+    assert await states(api, faulty) == {"work": "cancelled"}
 
 
 async def test_answers_and_decisions_by_hand(api: Api, begin: Begin):

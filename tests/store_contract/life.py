@@ -242,13 +242,13 @@ async def leave_behind(worker: Any, slice: Any) -> None:
     file = Artifact(
         name="a", attempt=slice.attempt, size=1, type="text/plain", sha256="", location="x/1", at=now
     )  # fmt: skip
-    await store.write(lambda: artifacts.record_location("x/1", now))
     for _ in range(2):
-        await store.write(lambda: artifacts.store_artifact(worker.session, *place, file, now))
+        await store.write(lambda: artifacts.record_location("x/1", now))
+        assert await store.write(lambda: artifacts.store_artifact(worker.session, *place, file, now)) == "stored"
     await store.read(lambda: artifacts.artifacts_of(*place, "", 10))
     await store.read(lambda: artifacts.artifact_of(*place, "a"))
     await store.write(lambda: artifacts.delete_orphaned_page(artifacts.START, 10, now))
-    await store.read(lambda: artifacts.locations_to_delete(now, 10))
+    await store.read(lambda: artifacts.litter(now, 10))
     await store.write(lambda: artifacts.forget_deleted_locations(["x/1"]))
 
 
