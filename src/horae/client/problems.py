@@ -65,8 +65,8 @@ _CHANGED_NOTHING = "You can repeat the request: it changes nothing."
 _MAY_BE_DONE = "The server may have processed the request: check this before you repeat it."
 _NOBODY = "Start one with `horae up`, or name the right one with HORAE_URL."
 _UNTRUSTED = (
-    "The server's certificate is not signed by a trusted authority, or is for another name. Give the file of the"
-    " authority that signed it by HORAE_CA, and name the server as its certificate does."
+    "The server's certificate is not signed by a trusted authority, or is for another name. Set HORAE_CA to"
+    " the file of the authority that signed it, and name the server as its certificate does."
 )
 _NO_TLS = "The server does not use TLS at this address. Write its URL as http://..."
 _TLS = (

@@ -203,7 +203,7 @@ class AuditResource(Resource):
     async def executions(self, *, repair: bool = False) -> ApiDocument:
         """Check that each execution is stored in exactly one place and has an owner.
 
-        With `repair`, queue executions without an owner again.
+        With `repair`, give executions without an owner a new one.
         """
         path = path_of("audit", "executions")
         timeout = 600.0

@@ -38,7 +38,7 @@ class ApiDocument(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def _is_nothing(name: str, value: Any) -> bool:
-    """Tell whether a field is empty. Of results, only None is, because other empty values are the user's own."""
+    """Tell whether a field is empty. A result is empty only if it is None: other values are the user's own."""
     return value is None or (name != "result" and (value is False or value in ("", {}, [], ())))
 
 

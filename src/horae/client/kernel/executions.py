@@ -50,9 +50,9 @@ class ExecutionsResource(Resource):
     ) -> str:  # fmt: skip
         """Run an ended execution again, as a new execution; return its id.
 
-        `since` is the step from which a workflow is run again, or "failed" for its failed steps. `params` are changed
-        params. With `latest`, the present definitions are used instead of those of the first run. `breakpoints` are
-        steps before which the workflow pauses.
+        `since` is the step from which a workflow is run again, or "failed" for its failed steps. `params` are a
+        merge patch of the first run's params. With `latest`, the present definitions are used instead of those of the
+        first run. `breakpoints` are steps before which the workflow pauses.
         """
         body = {"from": since or "", "params": params, "latest": latest, "breakpoints": list(breakpoints)}
         return str((await self._caller.post(path_of("executions", execution_id, "rerun"), body))["executionId"])
@@ -103,7 +103,7 @@ class ExecutionsResource(Resource):
     ) -> AsyncIterator[LogLine]:
         """Yield the log lines written so far, oldest first; with `follow`, continue until the execution is final.
 
-        `tail` selects the last lines, as many as it says. `grep` selects lines that contain a text, in which `*` is a
+        `tail` is the number of last lines to select. `grep` selects lines that contain a text, in which `*` is a
         wildcard, or, after `re:`, lines that match a regular expression. `level` selects lines of this level or higher.
         """
         async for page in self.log_pages(

@@ -44,7 +44,7 @@ class HttpClientTransport:
         """Import httpx2 and create its client.
 
         The import takes long, so the first call does it, together with all modules that httpx2 loads later. A fork
-        waits for the client, too: it creates an SSL context, and a child that inherits a lock of OpenSSL hangs.
+        waits for this, too: the client creates an SSL context, and a child that inherits a lock of OpenSSL hangs.
         """
         with FORK_LOCK:
             import httpx2

@@ -253,7 +253,7 @@ def described(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON: spans become texts, jobs their names."""
+    """Return a value as JSON: timedeltas become seconds, jobs their names."""
     if isinstance(value, timedelta):
         return span_value(value)
     if isinstance(value, Mapping):

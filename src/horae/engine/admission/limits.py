@@ -1,4 +1,4 @@
-"""Limits of executions: their service, and the keys of a job's limits and sequences that executions hold.
+"""The service of limits, and the keys of a job's limits and sequences that executions hold.
 
 The service applies changed limits, counts running executions under new ones, and repairs missed admissions. Normally no
 execution waits for it, because the transaction that ends an execution admits the next one.
@@ -102,7 +102,7 @@ class LimitReconciler:
     async def _admit_waiting(self, job: UUID) -> None:
         """Admit executions of a job that wait although its keys have room.
 
-        While an adoption goes on, this is not a bug: executions that have no key yet do not free it when they end.
+        While an adoption goes on, this is not a bug: executions without a key yet do not free it when they end.
         """
         await self._admit(await self._store.read(lambda: holder_sweep.gates_of(job)))
 
