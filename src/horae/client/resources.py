@@ -205,9 +205,8 @@ class AuditResource(Resource):
 
         With `repair`, give executions without an owner a new one.
         """
-        path = path_of("audit", "executions")
-        timeout = 600.0
-        return ApiDocument.of(await (self._caller.post(path, timeout=timeout) if repair else self._caller.get(path)))
+        ask = self._caller.post if repair else self._caller.get
+        return ApiDocument.of(await ask(path_of("audit", "executions"), timeout=600.0))
 
     # `python -m tools.sdk` writes the methods below, from the routes of audit (verify: verify_log, repair: executions).
 

@@ -113,7 +113,7 @@ class QueuesResource(Resource):
         """
         reported: int | None = None
         while True:
-            found = {one.id: one for one in await self.holds(ended=True)}.get(hold.id)
+            found = {one.id: one for one in await self.holds(hold.queue, ended=True)}.get(hold.id)
             if found is None or found.state == "ended":
                 raise Conflict("The hold ended before all running executions ended.", "Hold longer, and wait again.")
             if on_look is not None and found.running != reported:
