@@ -1,13 +1,18 @@
 """Changes of limits while executions are queued and running."""
 
 from collections.abc import Awaitable
+from typing import NoReturn
 from uuid import UUID
 
 import pytest
 from msgspec import Raw
 
+from horae.engine.admission.limits import LimitReconciler
+from horae.engine.topics import Topics
+from horae.errors import StoreUnavailable
 from horae.model.admission.keys import KEYED
 from horae.model.base.ids import execution_id
+from horae.store.admission import adoption, holder_sweep, holders
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE, TestJob
 
@@ -42,6 +47,48 @@ async def test_a_new_limit_applies_to_an_existing_backlog(stage: Stage):
     await worker.end()
     assert await stage.starts(second)
     assert not await started(stage, third)
+
+
+@pytest.mark.parametrize("crash", [False, True], ids=["a failure", "a crash"])
+async def test_a_new_limit_outlasts_a_failure_and_a_crash(stage: Stage, monkeypatch, crash: bool):
+    await stage.job()
+    await stage.worker(slots=3)
+    first, second = [await later(stage, stage.submit()) for _ in range(2)]
+    await stage.look()
+    limits = stage.node.admission.limit_reconciler
+    await stage.node.definitions.jobs.edit(NAMESPACE, "job", {"concurrency": 1})
+    with monkeypatch.context() as broken, pytest.raises(StoreUnavailable):
+        broken.setattr(adoption, "unmarked_sessions", unavailable)
+        await limits.step()
+
+    if crash:
+        limits._jobs.clear()
+        store = stage.node.store
+        limits = LimitReconciler(stage.world.env, store, stage.node.base.hints, Topics(store))
+    await limits.step()
+    await stage.pass_time(1)
+    assert await started(stage, first)
+    assert not await started(stage, second)
+
+
+async def test_keys_are_freed_although_the_first_transaction_fails(stage: Stage, monkeypatch):
+    await stage.job(concurrency=1)
+    await stage.submit()
+    limits = stage.node.admission.limit_reconciler
+    parcels = {row[0] for row in await stage.world.rows("SELECT id FROM parcels")}
+    limits.note_freed(parcels)
+    with monkeypatch.context() as broken, pytest.raises(StoreUnavailable):
+        broken.setattr(holders, "free", unavailable)
+        await limits.step()
+    asked = []
+    with monkeypatch.context() as watched:
+        watched.setattr(holders, "free", lambda freed, now: asked.append(freed) or holder_sweep.admit([], now))
+        await limits.step()
+    assert asked == [parcels]
+
+
+def unavailable(*_: object) -> NoReturn:
+    raise StoreUnavailable("The store cannot be reached.", "Try again.")
 
 
 async def test_concurrent_submissions_come_under_a_new_limit_a_moment_later(stage: Stage):

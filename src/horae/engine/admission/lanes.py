@@ -20,7 +20,7 @@ _NOWHERE = (0, "")  # stands for the queue and share of a lane that this server 
 LaneCallback = Callable[[int], object]
 MOST_JOBS = 10_000  # remembered for each lane
 NO_JOBS: frozenset[UUID] = frozenset()
-NOT_SHORT = SHORT_TIME / QUANTUM  # microseconds: at most a quantum of such executions is granted at a time
+NOT_SHORT = SHORT_TIME / QUANTUM  # microseconds: of executions this long, at most a quantum is granted at a time
 SHORTEST = 0.005  # seconds: the shortest wait for a rate
 
 

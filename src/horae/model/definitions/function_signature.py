@@ -49,6 +49,11 @@ class Signature(Struct, frozen=True):
     first: tuple[str, ...] = ()  # the positional-only parameters, perhaps with the context
 
     @property
+    def by_position(self) -> list[str]:
+        """The names of the parameters that a call may fill by position."""
+        return [parameter.name for parameter in self.parameters if parameter.kind in _POSITIONAL]
+
+    @property
     def schema(self) -> dict[str, Any]:
         """Return a self-contained JSON schema of the params object."""
         schema = msgspec.json.schema(_struct(self, {}))
