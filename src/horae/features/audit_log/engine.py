@@ -39,7 +39,7 @@ class AuditLog:
         return await self._batcher.do(entry)
 
     async def note(self, who: Principal, address: str, action: str, target: str = "", detail: str = "{}") -> None:
-        """Log an action by which a user without a credential has got one, such as a sign-in."""
+        """Log an action that no other row shows, such as a sign-in or the receipt of an erasure."""
         actor = who.key if who.kind == "user" else f"key:{who.key}"
         await self.append(
             AuditEntry(

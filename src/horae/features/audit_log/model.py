@@ -82,7 +82,7 @@ class ChainChecker:
         if self.broken is not None:
             return
         if self.seq < head.seq:
-            self._break(self.seq + 1, f"it is missing: the log ends before it, but it had {head.seq} rows")
+            self._break(self.seq + 1, f"it is missing: the log ends before it, but once had {head.seq} rows")
         elif self.seq > head.seq or self.hash != head.hash:
             self._break(self.seq, f"it does not match the stored head, which is that of row {head.seq}")
         elif head.seq and not is_signed(head.signed_bytes, head.signature):

@@ -34,7 +34,9 @@ def backfills() -> None:
 )
 @click.option("-w", "--wait", is_flag=True, help="Wait until it ends; exit 1 unless all succeeded.")
 @click.option(
-    "--timeout", metavar="SPAN", help="The longest wait, as 1h; after it the exit code is 1; the backfill continues."
+    "--timeout",
+    metavar="SPAN",
+    help="The longest wait, such as 1h; then the exit code is 1, and the backfill continues.",
 )
 @remote
 async def create(
@@ -128,7 +130,9 @@ request(
 @click.argument("backfill")
 @click.option("-w", "--wait", is_flag=True, help="Wait until it ends; exit 1 unless all succeeded.")
 @click.option(
-    "--timeout", metavar="SPAN", help="The longest wait, as 1h; after it the exit code is 1; the backfill continues."
+    "--timeout",
+    metavar="SPAN",
+    help="The longest wait, such as 1h; then the exit code is 1, and the backfill continues.",
 )
 @remote
 async def show(api: Api, backfill: str, wait: bool, timeout: str | None) -> None:

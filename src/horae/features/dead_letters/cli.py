@@ -170,13 +170,13 @@ def _chosen(ids: tuple[str, ...], everything: bool, filters: dict[str, Any]) -> 
 async def _bulk(api: Api, verb: str, ids: tuple[str, ...], filters: dict[str, Any], yes: bool) -> None:
     """Act on these ids, or show the number of matches, ask for confirmation, and act on them page by page.
 
-    Executions that fail meanwhile are not included.
+    Retried executions that fail again meanwhile are not included.
     """
     act = api.client.dlq.retry if verb == "retry" else api.client.dlq.discard
     if ids:
         return _print_summary(api, verb, [await act(list(ids), **filters)])
     count, more = await _count(api, {name: value for name, value in filters.items() if name != "params"})
-    api.out.say(f"{'At least ' if more else ''}{count} dead letter{'' if count == 1 else 's'} match.")
+    api.out.say(f"{'At least ' if more else ''}{count} dead letter{' matches' if count == 1 else 's match'}.")
     if not count:
         return _print_summary(api, verb, [])
     if not yes:

@@ -74,9 +74,9 @@ def store_artifact(
 ) -> Script[bool | None]:
     """Store an artifact. An earlier one with the same name is replaced, and the location of its content becomes litter.
 
-    Nothing is stored, and None is returned, if the session does not hold the item, or False if the execution has too
-    many artifacts. If the execution is a step of a workflow and the artifact is its result, `content` is also stored in
-    the database, because expressions of the workflow read the result inside a transaction.
+    If the session does not hold the item, store nothing and return None; if the execution has too many artifacts, store
+    nothing and return False. If the execution is a step of a workflow and the artifact is its result, `content` is also
+    stored in the database, because expressions of the workflow read the result inside a transaction.
     """
     yield from lock_sessions([session])
     if not (yield from is_held(session, parcel, item, artifact.attempt)):

@@ -20,7 +20,7 @@ KEEP_HEAD = Statement(
     " ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash, signature = excluded.signature",
 )
 CHAIN = Statement("audit_chain", f"SELECT {_SHOWN} FROM audit_log WHERE seq > $1 ORDER BY seq LIMIT $2")
-# A row "begun" is shown only if no row has the outcome of its action: it is in progress, or its server has ended.
+# A row "begun" is shown only if no row has the outcome of its action: the action is in progress, or its server ended.
 _LATEST_OF_ACTION = "(l.outcome <> 'begun' OR NOT EXISTS (SELECT 1 FROM audit_log o WHERE o.begun = l.seq))"
 _NAME = "(SELECT n.name FROM namespaces n WHERE n.id = l.namespace)"
 _ROWS = (
@@ -32,10 +32,10 @@ OF_NAMESPACE = Statement("audit_rows", _ROWS + _LAST)
 OF_ACTOR = Statement("audit_rows_of_actor", _ROWS + " AND l.actor = $7" + _LAST)
 _BY = " AND ($7 = '' OR l.actor = $7)"
 _BELOW = "l.target >= $9 AND l.target < $10"
-# The rows about all objects of a kind are a large part of the log, so the log is read from its end until they suffice.
+# The rows about all objects of a kind are a large part of the log, so it is read from its end until enough are found.
 OF_NOUN = Statement("audit_rows_of_noun", f"{_ROWS}{_BY} AND (l.target = $8 OR {_BELOW}){_LAST}")
-# An index has an object's own rows in order. Rows about its parts are not in order there, but they are few. The same
-# index finds all of them, because `+ 0` keeps the planner from reading the log in order; so they are sorted.
+# An index has an object's own rows in order. Rows about its parts are not in order there, but they are few. `+ 0` keeps
+# the planner from reading the log in order, so that it finds them all by the same index and sorts them.
 OF_THING = Statement(
     "audit_rows_of_thing",
     f"SELECT * FROM ({_ROWS}{_BY} AND l.target = $8{_LAST}) AS own UNION ALL"

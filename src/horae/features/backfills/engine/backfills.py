@@ -71,7 +71,7 @@ class Backfills:
         return show_plan(backfill, job.name, found, already, _notes(backfill, found, already))
 
     async def create(self, namespace: int, asked: BackfillRequest, caller: str = "") -> BackfillView:
-        """Create a backfill. Raises BadInput for an invalid range, NotFound, and Conflict for a deleted job."""
+        """Create a backfill. Raises NotFound, BadInput for an invalid request, and Conflict for a deleted job."""
         job, backfill, found, already = await self._drafted(namespace, asked, caller)
         if found.total - already > MOST_FIRES:
             raise BadInput(
@@ -252,22 +252,21 @@ def _range(asked: BackfillRequest, now: Instant) -> tuple[Instant, Instant]:
 
 
 def _notes(backfill: Backfill, found: Outline, already: int) -> list[str]:
-    """Return notes about fires that the user may not expect to run, or not to run."""
+    """Return notes that tell why some fires run, and others do not."""
     notes = []
     if not found.total:
         notes.append("There is no fire in this range.")
     if found.before:
-        notes.append(f"{_fires(found.before)} before the trigger was made: computed from its oldest stored version.")
+        notes.append(f"For {_fires(found.before)} before the trigger was made, its oldest stored version is used.")
     if found.forgotten:
         kept = format_instant(backfill.known_from)
-        fate = "run" if backfill.force else "not run, except with force"
+        fate = "will run" if backfill.force else "will not run without force"
         notes.append(
-            f"The ledger is complete since {kept}. {_fires(found.forgotten)} before that may have run: {fate}."
+            f"The ledger is complete since {kept}. {_fires(found.forgotten)} before that may have run, and {fate}."
         )
     if already:
-        notes.append(
-            f"{_fires(already)} ran before: {'run again' if backfill.force else 'not run again, except with force'}."
-        )
+        fate = "will run again" if backfill.force else "will not run again without force"
+        notes.append(f"{_fires(already)} ran before, and {fate}.")
     return notes
 
 

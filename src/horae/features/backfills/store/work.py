@@ -46,7 +46,7 @@ BATCH = 128  # executions that one step creates: SQLite has only one writer at a
 PAUSED = "the trigger was paused"
 DELETED = "The job was deleted."
 
-# SKIP LOCKED: if another server has locked the backfill, it processes it, so this server does nothing.
+# SKIP LOCKED: a server that has locked the backfill processes it, so other servers skip it.
 TAKE = Statement(
     "take_backfill",
     f"SELECT {names(COLUMNS)} FROM backfills WHERE id = $1 AND completed_at IS NULL FOR UPDATE SKIP LOCKED",
@@ -330,7 +330,7 @@ def _moved_on(
 
 
 def _done(backfill: Backfill, now: Instant) -> Backfill:
-    """Complete a backfill. Fires that it neither ran nor skipped were deleted from the ledger meanwhile: unknown."""
+    """Complete a backfill. Fires that it neither ran nor skipped are unknown: their ledger rows were deleted."""
     c = backfill.counts
     counts = structs.replace(c, unknown=max(0, c.total - c.already - c.started))
     return structs.replace(backfill, state="done", counts=counts, completed_at=now)

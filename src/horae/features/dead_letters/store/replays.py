@@ -111,8 +111,8 @@ def advance(
 ) -> Script[None]:  # fmt: skip
     """Record the progress of a batch.
 
-    `counts` are the numbers of dead letters that (matched, were retried, were skipped). A replay that was paused or
-    cancelled meanwhile keeps its state.
+    `counts` are the numbers of matched, retried and skipped dead letters. A replay that was paused or cancelled
+    meanwhile keeps its state.
     """
     end = (*place, next_at, *counts, note or before.note, completed_at)
     yield Fetch(ADVANCE, (before.id, *before.place, *end))
@@ -142,7 +142,7 @@ def change(
 
 
 def sweep(cutoffs: Cutoffs) -> Script[bool]:
-    """Delete all replays that ended before the retention."""
+    """Delete all replays whose retention is over."""
     yield Fetch(FORGET, (cutoffs.executions,))
     return False
 

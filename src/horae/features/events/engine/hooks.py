@@ -189,7 +189,7 @@ def _note(trigger: EventTrigger, *, made: bool) -> str:
     if not made:
         return "The URL stays as it is. The secret is not shown again."
     if trigger.verify == "none":
-        return "Anyone with the URL can fire this trigger. It is not shown again."
+        return "Anyone with the URL can fire this trigger. The URL is not shown again."
     return "URL and secret are not shown again."
 
 

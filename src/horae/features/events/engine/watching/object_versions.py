@@ -31,7 +31,7 @@ class ObjectVersion(Struct, frozen=True, kw_only=True):
     def is_settled(self, place: WatchTrigger, now: Instant) -> bool:
         """Return whether the object has been unchanged for the time `settle` of its place.
 
-        It has not if its modification time is in the future.
+        A modification time in the future proves nothing, so an object with such a time counts as unchanged.
         """
         return not now - place.settle < self.modified <= now
 
