@@ -80,6 +80,8 @@ async def _wait_for_end(api: Api, made: BackfillInfo, timeout: str | None) -> No
     remedy = f"wait again with `horae backfills show {made.id} --wait`"
     final = await in_time(api, api.client.backfills.wait(made.id), timeout, made.id, what="Backfill", remedy=remedy)
     _print_summary(api, final, {})
+    if final.is_stuck and api.out.is_for_people:
+        _print_notes(api, final.notes)
     if final.state != "done" or final.failed or final.ended_otherwise:
         click.get_current_context().exit(1)
 
