@@ -128,3 +128,5 @@ def _read_secret(path: str) -> str:
         return (sys.stdin.read() if path == "-" else Path(path).read_text()).strip()
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}.", "Check its name and permissions.") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{path} is not text in UTF-8.", "Write the secret as the sender shows it.") from None
