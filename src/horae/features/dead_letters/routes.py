@@ -172,10 +172,12 @@ async def discard(call: ApiCall, body: DeadLetterChoice) -> Response:
     letters = call.node.part(DeadLettersPart).dead_letters
     if body.ids is not None:
         done = await letters.discard_each(call.namespace, _ids(body))
-        return ok(BulkView(matched=len(done), done=len(done)))
+        gone = [letter.execution.execution_id for letter in done]
+        return ok(BulkView(matched=len(done), done=len(done), execution_ids=gone))
     chosen = _filter(body)
-    gone = await letters.discard_many(call.namespace, limit=chosen.limit, cursor=chosen.cursor, **filter_fields(chosen))
-    return ok(gone)
+    return ok(
+        await letters.discard_many(call.namespace, limit=chosen.limit, cursor=chosen.cursor, **filter_fields(chosen))
+    )
 
 
 @post(
