@@ -173,6 +173,7 @@ class ArtifactSweeper:
     def __init__(self, env: Env, store: Store, node: UUID, place: FileStorage) -> None:
         self._env, self._store, self._node, self._place = env, store, node, place
         self._at = artifacts.START
+        self._after = ""  # the last location of the batch before; contents that cannot be deleted stop no others
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
@@ -181,11 +182,13 @@ class ArtifactSweeper:
         if not await self._store.write(lambda: housekeeping.take_duty("artifacts", self._node, now, now + TERM)):
             return ROUND_EVERY
         self._at = await self._store.write(lambda: artifacts.delete_orphaned_page(self._at, BATCH, now))
-        found = await self._store.read(lambda: artifacts.locations_to_delete(now - LONGEST_UPLOAD, BATCH))
+        due = now - LONGEST_UPLOAD
+        found = await self._store.read(lambda: artifacts.locations_to_delete(due, BATCH, self._after))
+        self._after = found[-1] if len(found) == BATCH else ""
         removed = [location for location in found if await self._remove(location)]
         if removed:
             await self._store.write(lambda: artifacts.forget_deleted_locations(removed))
-        if len(removed) == BATCH:
+        if removed and len(found) == BATCH:
             return 0.0
         return ROUND_EVERY if self._at == artifacts.START else PACE
 

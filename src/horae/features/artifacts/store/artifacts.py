@@ -41,7 +41,7 @@ BY_NAME = Statement(
 FLAGS = Statement("flags_of_item", "SELECT flags FROM running WHERE parcel = $1 AND lo <= $2 AND hi > $2")
 DELETE_COPY = Statement("no_copy", "DELETE FROM blobs WHERE parcel = $1 AND item = $2")
 UNMARK_LITTER = Statement("not_litter", "DELETE FROM litter WHERE location = $1")
-LITTER = Statement("litter", "SELECT location FROM litter WHERE at <= $1 ORDER BY at LIMIT $2")
+LITTER = Statement("litter", "SELECT location FROM litter WHERE at <= $1 AND location > $2 ORDER BY location LIMIT $3")
 CLEARED = Statement("cleared", "DELETE FROM litter USING given WHERE litter.location = given.location")
 # A page of artifacts in the order of their parcels, and for each whether its parcel still exists.
 PAGE = Statement(
@@ -123,9 +123,9 @@ def _artifact(row: Row) -> Artifact:
     )  # fmt: skip
 
 
-def locations_to_delete(before: Instant, limit: int) -> Script[list[str]]:
-    """Return up to `limit` locations of contents to delete that were recorded before an instant."""
-    return [row[0] for row in (yield Fetch(LITTER, (before, limit)))]
+def locations_to_delete(before: Instant, limit: int, after: str = "") -> Script[list[str]]:
+    """Return up to `limit` locations, after a location, of contents to delete that were recorded before an instant."""
+    return [row[0] for row in (yield Fetch(LITTER, (before, after, limit)))]
 
 
 def forget_deleted_locations(locations: Sequence[str]) -> Script[None]:
