@@ -13,6 +13,8 @@ from horae.errors import Conflict
 from horae.features.artifacts import cli as artifacts
 from tests.cli.fake_api import FakeApi, page, run
 
+NEWEST = "01a3185c-5000-75b9-ba02-4204f7c1bd87"
+UNTIL = "2027-01-15T08:00:00.001Z"  # just after its creation
 FAILED = {
     "executionId": "e1",
     "jobName": "daily",
@@ -128,7 +130,7 @@ def test_attempts():
     assert "lost" in run(FakeApi({"GET /executions/e1/attempts": page(attempt)}), "executions", "attempts", "e1").stdout
 
 
-LETTER = {"execution": FAILED, "state": "open", "retriedAs": None}
+LETTER = {"execution": {**FAILED, "executionId": NEWEST}, "state": "open", "retriedAs": None}
 DONE = {"matched": 2, "done": 2, "skipped": 0, "more": False, "executionIds": ["n1", "n2"], "notes": []}
 
 
@@ -190,7 +192,7 @@ def test_a_filter_shows_the_count_and_asks_for_confirmation():
 
     accepted = run(api, "dlq", "discard", "--job", "daily", "--yes", "-o", "json")
     assert json.loads(accepted.stdout)["done"] == 2
-    assert api.requests[-1].body == {"filter": {"job": "daily"}}
+    assert api.requests[-1].body == {"filter": {"job": "daily", "until": UNTIL}}
 
 
 def test_a_filter_is_applied_until_no_dead_letter_is_left():
@@ -202,10 +204,11 @@ def test_a_filter_is_applied_until_no_dead_letter_is_left():
 
     api = FakeApi({"GET /dlq": page(LETTER, next_cursor="c"), "POST /dlq/retry": bulk})
     result = run(api, "dlq", "retry", "--all", "--yes")
-    assert "At least 1 dead letter match." in result.stdout
+    assert "At least 1 dead letter matches." in result.stdout
     assert "Retried 6." in result.stdout
     given = [request.body["filter"] for request in api.requests[1:]]
-    assert given == [{}, {"cursor": "b"}, {"cursor": "c"}]  # never from the newest again: some may have failed again
+    # never from the newest again, and no newer ones than were counted: some may have failed since
+    assert given == [{"until": UNTIL}, {"until": UNTIL, "cursor": "b"}, {"until": UNTIL, "cursor": "c"}]
 
 
 @pytest.mark.parametrize("options", [[], ["e1", "--job", "a"], ["e1", "--all"]])

@@ -146,6 +146,25 @@ async def test_a_file_over_the_limit_is_refused_and_cleared_away(
     assert (await api.get(f"/api/v1/executions/{held.execution}/artifacts/small")).content == b"22"
 
 
+async def test_contents_that_cannot_be_deleted_do_not_stop_the_deletion_of_others(node: ServerNode, monkeypatch):
+    sweeper, removed = node.part(ArtifactsPart).sweeper, []
+
+    async def remove(location: str) -> None:
+        if location < "c":
+            raise PermissionError(location)
+        removed.append(location)
+
+    monkeypatch.setattr(engine, "BATCH", 2)
+    monkeypatch.setattr(sweeper._place, "remove", remove)
+    for location in "abcd":
+        await node.store.write(lambda location=location: artifacts.record_location(location, 0))
+    for _ in range(4):
+        await sweeper.step()
+
+    assert removed == ["c", "d"]
+    assert await node.store.read(lambda: artifacts.litter(0, 10)) == [(0, "a"), (0, "b")]
+
+
 async def test_a_missing_content_is_reported(api: Api, held: Held, tmp_path: Path):
     await held.put("a", b"1")
     (file,) = (path for path in (tmp_path / "kept").rglob("*") if path.is_file())

@@ -220,14 +220,17 @@ async def test_a_failure_is_a_dead_letter_and_can_be_retried(api: Api, worker: A
     assert (await api.get("/api/v1/dlq")).json()["items"] == []
 
 
-async def test_dead_letters_are_discarded_by_filter(api: Api, worker: Api):
+@pytest.mark.parametrize("by_id", [True, False])
+async def test_dead_letters_are_discarded_by_id_or_filter(api: Api, worker: Api, by_id: bool):
     await create(api)
-    await api.post("/api/v1/jobs/report/trigger")
+    id = (await api.post("/api/v1/jobs/report/trigger")).json()["executionId"]
     await run_one(worker, outcome="failed", error=Failure(type="ValueError", message="no"))
 
     assert (await api.post("/api/v1/dlq/discard", json={})).json()["field"] == "ids"
     assert (await api.post("/api/v1/dlq/discard", json={"ids": [], "filter": {}})).json()["field"] == "filter"
-    assert (await api.post("/api/v1/dlq/discard", json={"filter": {"job": "report"}})).json()["done"] == 1
+    chosen = {"ids": [id]} if by_id else {"filter": {"job": "report"}}
+    done = (await api.post("/api/v1/dlq/discard", json=chosen)).json()
+    assert (done["done"], done["executionIds"]) == (1, [id])
     assert (await api.get("/api/v1/dlq")).json()["items"] == []
 
 

@@ -47,6 +47,7 @@ class Sealer:
         self._text, self._file = keys, Path(file) if file else None
         self._keys: dict[bytes, MasterKey] = {}
         self._refusal: MasterKeyMissing | None = _no_key()
+        self.gave_first_key = False  # whether this server has recorded the first master key of the store
 
     async def prepare(self, *, recording: bool = True) -> None:
         """Read the master keys; the first start of a store may generate one. Wrong keys do not stop the server.
@@ -68,6 +69,7 @@ class Sealer:
             log.error("secrets cannot be sealed", error=str(self._refusal))
         if recording and self._refusal is None and keys[0].name not in known:
             await self._store.write(lambda: sealing.record_key(keys[0].name, self._env.now()))
+            self.gave_first_key = not known
 
     @property
     def refusal(self) -> MasterKeyMissing | None:

@@ -36,7 +36,9 @@ def backfills() -> None:
 )
 @click.option("-w", "--wait", is_flag=True, help="Wait until it ends; exit 1 unless all succeeded.")
 @click.option(
-    "--timeout", type=SPAN, help="The longest wait, as 1h; after it the exit code is 1; the backfill continues."
+    "--timeout",
+    type=SPAN,
+    help="The longest wait, such as 1h; then the exit code is 1, and the backfill continues.",
 )
 @remote
 async def create(
@@ -80,6 +82,8 @@ async def _wait_for_end(api: Api, made: BackfillInfo, timeout: Micros | None) ->
     remedy = f"wait again with `horae backfills show {made.id} --wait`"
     final = await in_time(api, api.client.backfills.wait(made.id), timeout, made.id, what="Backfill", remedy=remedy)
     _print_summary(api, final, {})
+    if final.is_stuck and api.out.is_for_people:
+        _print_notes(api, final.notes)
     if final.state != "done" or final.failed or final.ended_otherwise:
         click.get_current_context().exit(1)
 
@@ -130,7 +134,9 @@ request(
 @click.argument("backfill")
 @click.option("-w", "--wait", is_flag=True, help="Wait until it ends; exit 1 unless all succeeded.")
 @click.option(
-    "--timeout", type=SPAN, help="The longest wait, as 1h; after it the exit code is 1; the backfill continues."
+    "--timeout",
+    type=SPAN,
+    help="The longest wait, such as 1h; then the exit code is 1, and the backfill continues.",
 )
 @remote
 async def show(api: Api, backfill: str, wait: bool, timeout: Micros | None) -> None:

@@ -1,4 +1,4 @@
-"""Routes of erasure: personal data, of which the records of executions stay, and all data of a namespace."""
+"""Routes that erase personal data, while the records of executions stay, or all data of a namespace."""
 
 import hashlib
 from typing import TYPE_CHECKING, Annotated

@@ -33,6 +33,7 @@ class Refusal(Struct, frozen=True):
     disposition: Literal["skipped-unique", "skipped-quota"]
     cause: str
     waits: OverQuota | None = None  # the exceeded quota, if the decision is to be made later; None: refused for good
+    is_final: bool = False  # whether it would be refused at any time, because its unique key cannot be computed
 
 
 class Room(Struct, frozen=True, kw_only=True):
@@ -66,9 +67,9 @@ class Screening(Struct):
         yield from self.deduplication.changes(self.asked, lambda i: made[i])
 
     @property
-    def first_cause(self) -> str:
-        """The cause of the first refused execution; empty when none is refused."""
-        return self.refused[min(self.refused)].cause.rstrip(".") if self.refused else ""
+    def first(self) -> Refusal | None:
+        """The refusal of the first refused execution; None when none is refused."""
+        return self.refused[min(self.refused)] if self.refused else None
 
     def refuse_rest(self) -> int:
         """Refuse also all executions after the first refused one, and return the number of executions before it."""
@@ -113,7 +114,7 @@ def screen(
                 rule = spec.unique if replaces else structs.replace(spec.unique, keep="first")
                 screening.asked[i] = structs.replace(wanted[i], deduplication=unique_key(spec, wanted[i].item, rule))
             except HoraeError as error:
-                screening.refused[i] = Refusal("skipped-unique", error.detail)
+                screening.refused[i] = Refusal("skipped-unique", error.detail, is_final=True)
     screening.deduplication = yield from deduplicate.deduplicate(screening.asked, {}, new_id, now)
     for i, answer in screening.deduplication.answered.items():
         holder = f"execution {answer.execution_id}" if isinstance(answer, Receipt) else "another of the same instant"

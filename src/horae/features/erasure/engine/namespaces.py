@@ -2,8 +2,8 @@
 
 Each request erases one part, for some seconds and in small transactions. It continues with the data that earlier parts
 left, so that a client can simply repeat an interrupted request. Only data from before the start of the erasure is
-erased, but not executions that a schedule starts meanwhile. While executions are live, the erasure is refused, or they
-are cancelled on request.
+erased; executions that a schedule starts meanwhile stay. While executions are live, the erasure is refused, or they are
+cancelled on request.
 """
 
 from collections import Counter

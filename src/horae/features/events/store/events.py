@@ -120,16 +120,20 @@ def plan(
     """Return the outcomes of an event that would arrive now, and whether its id was used before.
 
     Nothing is stored or locked. Only the decisions of triggers are included: quotas and the keys of unique jobs are not
-    checked.
+    checked. Raises PayloadConflict.
     """
-    again = (yield from known_events(namespace, [(event.id_scope, event.id)])) if event.id else {}
+    known = (yield from known_events(namespace, [(event.id_scope, event.id)])) if event.id else {}
+    for before in known.values():
+        if before.payload != event.payload:
+            raise PayloadConflict(before.key)
+        return [], True
     rows = yield ForEach(LISTENERS, BY_NAME, [(namespace, event.name)])
     listeners = [read_listener(row) for row in sorted(rows, key=lambda row: row[0])]
     yield from read_choices(listeners)
     yield from peek_counts([one for one in listeners if one.depends_on_fires])
     yield from read_calendars(listeners, now)
     decided = _decide([(event_id, event)], listeners, False, lead, check, now)
-    return _outcomes(decided, {}).get(event_id, []), bool(again)
+    return _outcomes(decided, {}).get(event_id, []), False
 
 
 def _no_listeners() -> Script[list[EventListener]]:
