@@ -64,7 +64,7 @@ class Rollouts:
         return await self._shown(job, rollout)
 
     async def put(self, namespace: int, ref: str, body: Any, *, by: str, if_match: int | None = None) -> RolloutView:
-        """Begin a rollout: shares of a job's new executions run other versions; or change the shares of the active one.
+        """Begin a rollout of other versions to shares of a job's new executions, or change the active rollout's shares.
 
         If the request has a `change`, it creates a version, which does not become the current one. Raises BadInput,
         NotFound, Conflict.

@@ -92,7 +92,7 @@ def add(hook: Hook) -> Script[None]:
 
 
 def set_secret(hook: Hook, text: str, old_until: Instant, now: Instant) -> Script[None]:
-    """Set a new secret; the old ones stay valid until an instant."""
+    """Set a new secret; the old ones stay valid until `old_until` at the latest."""
     old = [HookSecret(s.text, old_until if s.until is None else min(s.until, old_until)) for s in hook.secrets]
     kept = [s for s in old if s.until is not None and s.until > now and s.text != text]
     secrets: Sequence[HookSecret] = [HookSecret(text), *kept][:MOST_SECRETS]
@@ -100,7 +100,7 @@ def set_secret(hook: Hook, text: str, old_until: Instant, now: Instant) -> Scrip
 
 
 def page_after(digest: bytes, limit: int) -> Script[list[Hook]]:
-    """Return a page of the webhooks of all namespaces, in the order of their hashes; it follows `digest`."""
+    """Return a page of the webhooks of all namespaces: those after `digest`, in the order of their hashes."""
     return [_hook(row) for row in (yield Fetch(SOME, (digest, limit)))]
 
 

@@ -216,7 +216,7 @@ def decide_at(
 
 
 def keep_newest(decided: Sequence[ListenerDecision]) -> list[ListenerDecision]:
-    """Let only the newest event fire at a listener of whose executions only the newest may wait.
+    """At listeners where a new execution replaces a waiting one, keep only the newest that would wait.
 
     The decisions about the earlier events become `OVERTAKEN`.
     """
@@ -293,7 +293,7 @@ def _check_room(
 ) -> Script[tuple[Sequence[ListenerDecision], Screening]]:
     """Check executions against the keys of unique jobs and against quotas.
 
-    Return the decisions, in which refused and delayed executions now have the reason, and the check itself.
+    Return the decisions, with the reasons of refusals and delays, and the result of the check.
     """
     decided = [_delayed(d, room.delays) for d in decided] if room.delays else decided
     fired = [(d, d.wanted) for d in decided if d.wanted is not None]

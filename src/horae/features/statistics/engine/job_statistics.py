@@ -102,7 +102,7 @@ class JobStatistics:
         if not 0 <= (last - first).days < MOST_DAYS:
             raise BadInput(
                 f"The window from {first} to {last} does not have 1 to {MOST_DAYS} days.",
-                "Change from or to.",
+                "Change `from` or `to`.",
                 field="to",
             )
         days = days_between(first, last)

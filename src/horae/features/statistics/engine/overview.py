@@ -77,7 +77,7 @@ class Overview:
         )  # fmt: skip
 
     def _queues(self, namespace: int, live: LiveCounts, now: Instant) -> list[QueueLoadView]:
-        """Return the loads of the queues: first those with the most queued, then running, executions, then by name."""
+        """Return the loads of the queues, those with the most queued, then running executions first, then by name."""
         shown = [
             QueueLoadView(
                 queue=queue.name, queued=load.queued, running=load.running, oldest_at=shown_time(load.oldest),
@@ -122,10 +122,10 @@ def window(now: Instant, since: str | None, until: str | None, usual: int, furth
     begin = time_bound(since, "from")
     begin = end - usual * SECOND if begin is None else begin
     if begin >= end:
-        raise BadInput("to is not after from.", "Choose a window of the past, with from before to.", field="to")
+        raise BadInput("`to` is not after `from`.", "Choose a window of the past, with `from` before `to`.", field="to")
     if begin < now - furthest:
         days = furthest // (DAY * SECOND)
-        raise BadInput(f"from is more than {days} days ago.", "Give a later instant.", field="from")
+        raise BadInput(f"`from` is more than {days} days ago.", "Give a later instant.", field="from")
     return begin, end
 
 

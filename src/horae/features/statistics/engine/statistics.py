@@ -23,7 +23,7 @@ from horae.store.script import Script
 
 FLUSH = 5.0  # seconds between two writes
 MINUTE = 60_000_000  # microseconds
-MOST_LATE = 60 * MINUTE  # an end that is reported later than this counts in the minute this long ago
+MOST_LATE = 60 * MINUTE  # an execution that ended longer ago counts as if it ended this long ago
 WITH_DURATIONS = ("success", "failed")  # only executions with these outcomes have meaningful durations
 
 
@@ -173,7 +173,7 @@ class Statistics:
     async def _add_unowned(self) -> None:
         """Read the missing namespaces of jobs, and add the counts of these jobs to the namespaces.
 
-        They are missing for cancelled executions.
+        The namespaces of cancelled executions are missing.
         """
         if not self._unowned:
             return

@@ -204,7 +204,7 @@ def _refuse_broken(name: str, effect: _Effect) -> None:
     broken = [one for one in effect.affected if one.error is not None]
     if broken:
         first = broken[0]
-        others = f" Nor could {len(broken) - 1} other jobs." if len(broken) > 1 else ""
+        others = f" Other jobs that could not be made: {len(broken) - 1}." if len(broken) > 1 else ""
         raise Conflict(
             f'Job "{first.job}" could not be made from template "{name}" any more: {first.error}{others}',
             "Change these jobs first, or the template in another way. Nothing was changed.",

@@ -62,8 +62,8 @@ class Users:
     async def join(self, name: str, member: Member, who: Principal) -> User:
         """Grant a user a role in a namespace.
 
-        Only an administrator of the installation can add a user of another namespace. If administrators of one
-        namespace could do so, they could make users send requests without a namespace to theirs.
+        Only an administrator of the installation can add a user of another namespace. Otherwise, any administrator
+        could make their own namespace the one that the user's requests without a namespace go to.
         """
         _check_grant(member, who)
         await self._refuse_more(name, who)

@@ -118,7 +118,7 @@ def page(namespace: int | None, after: str, limit: int) -> Script[list[User]]:
 def add(
     name: str, password: str | None, member: Member | None, now: Instant, subject: str | None = None
 ) -> Script[bool]:
-    """Add a user. Return False if there is a user with this name, compared without upper and lower case.
+    """Add a user. Return False if there is a user with this name, in whatever case.
 
     `password` is a hash; `subject` is the id of the user at the identity provider.
     """
