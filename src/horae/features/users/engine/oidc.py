@@ -131,7 +131,7 @@ class Oidc:
         members = await self._members(claims.get(self._settings.groups_claim))
         if members:  # a user without any role cannot sign in, and so must not reserve a name
             await self._check_known(name, str(claims["sub"]))
-        return await self._sign_ins.open(name, members, members)
+        return await self._sign_ins.open(name, str(claims["sub"]), members, members)
 
     async def _check_known(self, name: str, subject: str) -> None:
         """Refuse a name that belongs to another user, because users of many providers choose their names themselves.
