@@ -3,6 +3,7 @@
 import socket
 from collections.abc import AsyncIterator
 from typing import Any
+from unittest.mock import AsyncMock
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -50,7 +51,8 @@ async def provider(clock: VirtualClock) -> AsyncIterator[Provider]:
 def engine_settings(provider: Provider) -> EngineSettings:
     groups = {"platform": "default:admin", "readers": "default:viewer", "gone": "nowhere:admin"}
     roles = {group: read_mapping(group, text) for group, text in groups.items()}
-    oidc = OidcSettings(issuer=provider.url, client_id="horae", client_secret="s", roles=roles, allow=("127.0.0.1",))
+    secret = "50% + a:b"
+    oidc = OidcSettings(issuer=provider.url, client_id="horae", client_secret=secret, roles=roles, allow=("127.0.0.1",))
     return EngineSettings(oidc=oidc)
 
 
@@ -369,6 +371,7 @@ async def test_users_of_a_provider_are_told_where_their_roles_and_passwords_are(
 async def test_a_sign_in_at_a_provider_maps_groups_to_roles(node: ServerNode, admin: Api, provider: Provider):
     api, back = await come_back(node, provider)
     assert back.headers["location"] == "/"
+    assert provider.clients == [["horae", "50% + a:b"]]
     me = (await api.get("/api/v1/me")).json()
     assert (me["name"], me["role"]) == ("ada", "admin")
     assert "installation" not in me["permissions"]
@@ -437,6 +440,21 @@ async def test_an_unreachable_provider_is_reported(node: ServerNode, provider: P
     await provider.listener.stop(0.1)
     async with browser(node) as api:
         assert (await api.get("/api/v1/sign-in/oidc")).status_code == 503
+
+
+async def test_requests_do_not_wait_one_after_the_other_for_a_provider_that_does_not_answer(
+    node: ServerNode, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+):
+    oidc = node.part(UsersPart).oidc
+    fetch = AsyncMock(side_effect=TimeoutError)
+    monkeypatch.setattr(oidc._outbound, "fetch", fetch)
+    async with browser(node) as api:
+        for _ in range(3):
+            assert (await api.get("/api/v1/sign-in/oidc")).status_code == 503
+        assert fetch.await_count == 1
+        clock.advance(11 * SECOND)
+        assert (await api.get("/api/v1/sign-in/oidc")).status_code == 503
+        assert fetch.await_count == 2
 
 
 async def test_a_provider_name_belongs_to_its_first_user(node: ServerNode, admin: Api, provider: Provider):
