@@ -184,6 +184,11 @@ def test_show_omits_empty_fields():
     assert "params" not in shown
 
 
+def test_a_weight_is_given_once_for_each_version():
+    refused = run(FakeApi({}), "jobs", "rollout", "start", "daily", "--weight", "6=50", "--weight", "6=10")
+    assert (refused.exit_code, "--weight names version 6 twice." in refused.stderr) == (2, True)
+
+
 def test_show_mentions_an_active_rollout():
     versions = [{"version": 3, "share": 90.0}, {"version": 4, "share": 10.0}]
     told = {"jobId": "j", "job": "daily", "state": "on", "since": "2026-11-15T08:00:00Z", "versions": versions}

@@ -48,8 +48,9 @@ async def test_jobs_change_with_their_template(stage: Stage):
     after = [await stage.node.definitions.jobs.get(NAMESPACE, name) for name in ("backup-eu", "backup-us")]
     assert [(job.version, job.retries, job.schedule) for job in after] == [(2, 2, "0 4 * * *"), (2, 5, "0 4 * * *")]
     assert await stage.world.rows("SELECT count(*) FROM triggers WHERE state <> 'ended'") == [(2,)]
-    again = await put(stage, changed)
-    assert (again.version, again.affected) == (2, [])
+    for dry_run in (False, True):
+        again = await put(stage, changed, dry_run=dry_run)
+        assert (again.version, again.affected, again.dry_run) == (2, [], dry_run)
 
 
 async def test_an_edit_changes_what_the_job_says_itself(stage: Stage):
@@ -183,6 +184,21 @@ async def test_a_template_that_makes_no_valid_job_is_refused(stage: Stage):
     with pytest.raises(BadInput, match="need a template"):
         await stage.node.definitions.jobs.create(NAMESPACE, {"name": "a", "command": "true", "with": {"n": 1}})
     assert [one.name for one in (await stage.node.part(TemplatesPart).templates.list(NAMESPACE)).items] == ["right"]
+
+
+async def test_the_second_of_two_concurrent_requests_changes_the_new_template(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+):
+    change = stage.node.store.change
+
+    async def change_late(make: Any) -> Any:
+        monkeypatch.setattr(stage.node.store, "change", change)
+        await put(stage)
+        return await change(make)
+
+    monkeypatch.setattr(stage.node.store, "change", change_late)
+
+    assert (await put(stage, {**JOB, "retries": 2})).version == 2
 
 
 async def test_a_job_that_is_made_while_its_template_changes_is_as_the_template_says(stage: Stage):

@@ -1448,5 +1448,6 @@ from tests.races import (  # noqa: E402
     signal_scenes,  # noqa: F401
     template_scenes,  # noqa: F401
     trigger_scenes,  # noqa: F401
+    user_scenes,  # noqa: F401
     workflow_scenes,  # noqa: F401
 )

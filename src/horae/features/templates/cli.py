@@ -38,7 +38,7 @@ async def put(api: Api, name: str | None, file: str, dry_run: bool, if_version: 
     called = name or document.get("name")
     if not called:
         raise click.UsageError("A template needs a name: horae templates put NAME -f FILE")
-    match = f'"{if_version}"' if if_version else None
+    match = None if if_version is None else f'"{if_version}"'
     done = await api.client.templates.put(called, document, if_match=match, dry_run=dry_run)
     if not api.out.is_for_people:
         return api.out.document(done.raw)
@@ -50,12 +50,19 @@ def _print_changes(api: Api, done: TemplateInfo, *, dry_run: bool) -> None:
         api.out.say(f"{one['job']}: {one['error']}" if one.get("error") else f"{one['job']}:")
         for line in diff_lines(one["changes"]):
             echo("  " + style(line, fg={"-": "red", "+": "green"}.get(line[:1])), styled=True)
-    count = len(done.affected)
-    jobs = f"{count} job{'' if count == 1 else 's'}"
-    if dry_run:
-        api.out.say(f"Version {done.version} of template {done.name} would change {jobs}. Nothing was changed.")
-    else:
+    broken = sum(one.get("error") is not None for one in done.affected)
+    jobs = _jobs(len(done.affected))
+    if not dry_run:
         api.out.say(f"Template {done.name} is at version {done.version}; {jobs} changed with it.")
+    elif broken:
+        why = f"{_jobs(broken)} could no longer be made from it"
+        api.out.say(f"Version {done.version} of template {done.name} would be refused: {why}. Nothing was changed.")
+    else:
+        api.out.say(f"Version {done.version} of template {done.name} would change {jobs}. Nothing was changed.")
+
+
+def _jobs(count: int) -> str:
+    return f"{count} job{'' if count == 1 else 's'}"
 
 
 VERSIONS: list[Column] = [

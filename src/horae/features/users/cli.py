@@ -102,7 +102,7 @@ async def password(api: Api, name: str, from_input: bool) -> None:
 @click.argument("name")
 @remote
 async def disable(api: Api, name: str) -> None:
-    """Sign a user out and forbid signing in, until the command `enable`."""
+    """Sign a user out, and refuse sign-ins until the user is enabled again."""
     _print(api, (await api.client.users.edit(name, active=False)).raw, f"{name} is signed out and disabled.")
 
 

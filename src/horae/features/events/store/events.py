@@ -17,7 +17,6 @@ from horae.features.events.store.listeners import (
     EventListener,
     ListenerDecision,
     decide_at,
-    keep_newest,
     lock_counts,
     lock_jobs,
     peek_counts,
@@ -102,7 +101,7 @@ def take(
     new = [(event_id, event) for event_id, event in zip(ids, events, strict=True) if event_id in fresh]
     listeners = yield from _listeners(namespace, {event.name for _, event in new}, only) if new else _no_listeners()
     yield from read_calendars(listeners, now)
-    decided = keep_newest(_decide(new, listeners, only is not None, lead, check, now))
+    decided = _decide(new, listeners, only is not None, lead, check, now)
     done = yield from write_fires(decided, new_id, now, room)
     outcomes = _outcomes(done.decided, done.executions)
     has_waiting_steps = yield from _deliver_to_workflows(namespace, new, now) if only is None else _no_waiting_steps()

@@ -104,7 +104,7 @@ def set_secret(hook: Hook, text: str, old_until: Instant, now: Instant) -> Scrip
 
 
 def page_after(digest: bytes, limit: int) -> Script[list[Hook]]:
-    """Return a page of the webhooks of all namespaces, in the order of their hashes; it follows `digest`."""
+    """Return a page of the webhooks of all namespaces: those after `digest`, in the order of their hashes."""
     return [_hook(row) for row in (yield Fetch(SOME, (digest, limit)))]
 
 
