@@ -62,7 +62,7 @@ class Runner:
         self._tasks.append(asyncio.create_task(self._loop(service), name=f"horae-{service.name}"))
 
     async def stop(self) -> None:
-        """Stop all services between two steps or at their next wait."""
+        """Cancel all services, even during a step, and wait until they have ended."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,6 +1,6 @@
 """Reruns: an ended execution is run again as a new one, from the beginning or from the step that failed.
 
-A rerun may close a dead letter in the history of the failure.
+A rerun may close the dead letter of a failure.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -101,7 +101,7 @@ def patched_params(params: Raw, patch: dict[str, Any]) -> Raw:
     """Return params after a merge patch. Raises BadInput for sealed params."""
     if is_sealed(params):
         remedy = "Run it again as it is, or submit it with all its params."
-        raise BadInput("Its params are sealed, and cannot be changed in part.", remedy, field="params")
+        raise BadInput("The params are sealed, and cannot be changed in part.", remedy, field="params")
     return Raw(msgspec.json.encode(merge(msgspec.json.decode(params), patch)))
 
 

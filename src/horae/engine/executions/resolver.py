@@ -275,7 +275,7 @@ def _interval(request: Submit) -> tuple[Instant, Instant] | None:
 
 
 def _patience(request: Submit, stored: StoredJob) -> Micros | None:
-    """Return the time for which an execution waits for its dependencies, if the request wants that and it has any."""
+    """Return how long an execution waits for its job's dependencies; None if it waits for none."""
     spec = stored.job.spec
     return spec.dependency_timeout if request.wait_for_dependencies and spec.dependencies else None
 
@@ -318,7 +318,7 @@ def deadline_of(request: Submit, usual: Micros | None, due_at: Instant, now: Ins
         return deadline_after(start, request.within)
     assert request.deadline is not None
     if request.deadline <= start:
-        problem = "has passed" if request.deadline <= now else f"is before it is due ({format_instant(start)})"
+        problem = "has passed" if request.deadline <= now else f"is before the due time ({format_instant(start)})"
         remedy = "Give a deadline that can still be met, or remove the deadline."
         raise BadInput(f"The deadline {format_instant(request.deadline)} {problem}.", remedy, field="deadline")
     return request.deadline

@@ -22,7 +22,7 @@ from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import by_hand as workflow_by_hand
 from horae.store.workflows.workflow_run import keep_secret
 
-TRIES, PAUSES = 100, 10  # tries without a pause, then tries after a pause each
+TRIES, PAUSES = 100, 10  # tries without a pause, then tries with a pause before each
 PAUSE = 0.05  # seconds
 
 
@@ -90,7 +90,7 @@ def _check(name: str, payload: Raw) -> None:
 
 
 class Callbacks:
-    """Receives calls for waiting steps. The token in the URL is the credential, is for one step and counts once."""
+    """Receives calls for waiting steps. The URL's token is the credential for one step; only its first call counts."""
 
     def __init__(self, store: Store, signals: SignalSender) -> None:
         self._store, self._signals = store, signals

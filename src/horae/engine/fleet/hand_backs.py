@@ -173,7 +173,7 @@ class HandBacks:
         return max((ready[queue] - MARGIN for ready in self._ready.values()), default=None)
 
     def _behind(self, lane: int, queue: int, rank: int, now: float) -> list[UUID]:
-        """Return able sessions that hold a prefetched execution behind this one, highest prefetched rank first."""
+        """Return sessions that serve the lane and hold a prefetched execution behind this one, highest rank first."""
         able = [
             (ready.get(queue, 0), session)
             for session, ready in self._ready.items()

@@ -101,7 +101,7 @@ class ApiKeys:
     def __init__(self, env: Env, store: Store, users: UserSessions | None = None) -> None:
         self._env, self._store, self.users = env, store, users
         self._known: dict[Credential, CachedCredential] = {}
-        # Principals in other namespaces, until when: by the key's id and the namespace's name.
+        # Principals in other namespaces and when they expire, by the key's id and the namespace's name.
         self._elsewhere: dict[tuple[str, str], tuple[Principal, float]] = {}
 
     async def ensure_admin_key(self, preset: str | None = None, found: str = "") -> str | None:

@@ -26,7 +26,7 @@ from horae.store.triggers import fire_reads
 MOST_DAYS = {"day": 62, "hour": 8, "minute": 1}
 STEPS = {"hour": HOUR * SECOND, "minute": 60 * SECOND}
 MOST_FATES = 50_000  # rows of the ledger that are counted
-SLOTS = {"day": 900 * SECOND, "hour": 900 * SECOND, "minute": 60 * SECOND}  # every zone's hours begin at a multiple
+SLOTS = {"day": 900 * SECOND, "hour": 900 * SECOND, "minute": 60 * SECOND}  # all zones' hours begin at multiples of it
 SECONDS = 1.0  # the longest time for counting coming fires
 MISSED = ("skipped-misfire", "coalesced")
 RAN = ("fired", "backfilled")

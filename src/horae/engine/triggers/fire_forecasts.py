@@ -109,7 +109,7 @@ class FireForecasts:
 async def count_coming(
     store: Store, env: Env, namespace: int, job: UUID | None, edges: Sequence[Instant], seconds: float
 ) -> FireForecast:
-    """Count the coming fires of a namespace or of one job between each two edges."""
+    """Count the coming fires of a namespace or of one job between successive edges."""
     counting = _Counting(store, namespace, edges)
     place: fire_reads.Place | None = (-(1 << 62), FIRST)
     until = env.clock.monotonic() + seconds
@@ -134,7 +134,7 @@ async def count_coming(
 
 
 class _Counting:
-    """Counts of timers. Equal timers are counted once, and the result is multiplied by their number."""
+    """Counts fires of timers. Equal timers are counted once, and the result is multiplied by their number."""
 
     def __init__(self, store: Store, namespace: int, edges: Sequence[Instant]) -> None:
         self._store, self._namespace, self._edges = store, namespace, edges

@@ -75,7 +75,7 @@ class Fires:
         begin = now - HOUR if since is None else parse_instant(since, field="from")
         end = max(now, begin) + ahead if until is None else parse_instant(until, field="to")
         if end <= begin:
-            raise BadInput("to is not after from.", "Give a later instant.", field="to")
+            raise BadInput("`to` is not after `from`.", "Give a later instant.", field="to")
         if disposition is not None:
             check_choice(disposition, "disposition", DISPOSITIONS)
         a_text(trigger or "", "trigger", most=256)

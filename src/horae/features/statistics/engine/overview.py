@@ -122,7 +122,7 @@ def window(now: Instant, since: str | None, until: str | None, usual: int, furth
     begin = time_bound(since, "from")
     begin = end - usual * SECOND if begin is None else begin
     if begin >= end:
-        raise BadInput("to is not after from.", "Choose a window of the past, with from before to.", field="to")
+        raise BadInput("`to` is not after `from`.", "Choose a window of the past, with from before to.", field="to")
     if begin < now - furthest:
         days = furthest // (DAY * SECOND)
         raise BadInput(f"from is more than {days} days ago.", "Give a later instant.", field="from")
