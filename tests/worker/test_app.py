@@ -237,7 +237,7 @@ def refusal(kind: str, options: dict) -> str:
 @pytest.mark.parametrize("name", [*SPELLED, "name", "description", "process_limits"])
 @pytest.mark.parametrize("kind", ["job", "workflow"])
 def test_a_value_of_another_type_is_refused_by_the_name_of_its_option_or_left_to_the_server(kind, name):
-    spoken = "the name of a job" if name == "name" else f"the option {name!r} of @app.{kind}"
+    spoken = f"the name of a {kind}" if name == "name" else f"the option {name!r} of @app.{kind}"
     said = [refusal(kind, {name: value}) for value in OF_ANY_TYPE if (kind, name) != ("workflow", "process_limits")]
     assert [one for one in said if one and spoken not in one] == []
 
