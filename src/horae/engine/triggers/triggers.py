@@ -23,7 +23,7 @@ from horae.model.base.instant import parse_instant
 from horae.model.base.view import Page
 from horae.model.definitions.reading.preview import show_coming, show_preview
 from horae.model.fields.values import a_text, an_object
-from horae.model.triggers.decisions.count import fires_left
+from horae.model.triggers.decisions.future_fires import fires_left
 from horae.model.triggers.decisions.named_trigger import SCHEDULE
 from horae.model.triggers.decisions.preview import MOST
 from horae.model.triggers.decisions.schedule import KINDS
