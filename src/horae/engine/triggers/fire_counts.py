@@ -64,7 +64,7 @@ class FireCounts:
         last = first if until is None else parse_day(zone, until, "to")
         if not 0 <= (last - first).days < MOST_DAYS[by]:
             detail = f"{first} to {last} is not a window of 1 to {MOST_DAYS[by]} days."
-            remedy = "Give a shorter window, or count by " + ("hour." if by == "day" else "day.")
+            remedy = "Give a shorter window" + ("." if by == "day" else ", or count by day.")
             raise BadInput(detail, remedy, field="to")
         job_id = None if job is None else (await find_job(self._store, namespace, job)).job.id
         edges = [begin_of_day(zone, day) for day in days_between(first, last + timedelta(days=1))]
