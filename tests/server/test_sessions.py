@@ -319,6 +319,25 @@ async def test_workers_are_listed_shown_and_drained(worker: Api, api: Api, node:
     assert msgspec.json.decode(answer.content, type=Answer).drain
 
 
+async def test_live_workers_are_found_behind_any_number_of_sessions_that_ended(
+    worker: Api, api: Api, node: ServerNode, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("horae.engine.fleet.workers.MOST", 2)
+    await register(worker)
+    for state in ("closed", "lost", "closed", "lost"):
+        node.env.clock.advance(SECOND)  # type: ignore[attr-defined]
+        gone = (await register(worker, worker=state)).session_id
+        ended = node.store.mark_lost(gone, node.env.now()) if state == "lost" else node.store.close_session(gone)
+        assert await ended
+
+    assert [one["workerId"] for one in (await api.get("/api/v1/workers")).json()["items"]] == ["lost", "w1"]
+    assert (await api.get("/api/v1/overview")).json()["workers"]["active"] == 1
+    assert (await api.get("/api/v1/workers/w1")).json()["status"] == "live"
+    assert (await api.get("/api/v1/workers/lost")).json()["status"] == "lost"
+    assert (await api.get("/api/v1/workers/closed")).status_code == 404
+    assert (await api.post("/api/v1/workers/w1/drain")).json()["status"] == "draining"
+
+
 async def test_a_silent_worker_is_late(worker: Api, api: Api, node: ServerNode, clock):
     await register(worker)
     clock.advance(node.settings.heartbeat * 2)
