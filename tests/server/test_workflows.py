@@ -155,6 +155,20 @@ async def test_a_rerun_uses_its_old_version_unless_the_latest_is_requested(api: 
     assert (await states(api, await again(latest=True, **{"from": "first"})))["first"] == "running"
 
 
+@pytest.mark.parametrize("how", [{}, {"from": "failed"}, {"breakpoints": ["a"]}])
+async def test_steps_of_a_job_that_is_no_workflow_any_more_cannot_run_again(api: Api, begin: Begin, how: dict):
+    id = await begin({"name": "a", "approval": {}})
+    await api.post(f"/api/v1/executions/{id}/reject", json={})
+    changed = await api.patch("/api/v1/jobs/flow", json={"workflow": None, "command": "true"})
+    assert changed.status_code == 200, changed.text
+
+    for latest in (False, True):
+        answer = await api.post(f"/api/v1/executions/{id}/rerun", json={**how, "latest": latest})
+        assert answer.status_code == (202 if how == {} and latest else 409), answer.text
+    if how:
+        assert "no workflow any more" in answer.json()["detail"]
+
+
 async def test_waiting_steps_show_their_condition(api: Api, begin: Begin):
     id = await begin(
         {"name": "ok", "approval": {"message": "An order of ${params.total}", "roles": ["operator"]}},

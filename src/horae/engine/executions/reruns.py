@@ -60,12 +60,15 @@ class Reruns:
                 raise BadInput(
                     f"Execution {execution.id} is not a workflow.", "Run it again without these options.", field="from"
                 )
-        elif options.latest:
-            now = await self._store.read(lambda: workflow_reads.present_plan(execution.job))
-            _check(now or known.plan, options)
         else:
-            version = known.held.workflow.version
-            _check(known.plan, options)
+            now = await self._store.read(lambda: workflow_reads.present_plan(execution.job))
+            if now is None:
+                _refuse_steps(execution.job, options)
+            elif options.latest:
+                _check(now, options)
+            else:
+                version = known.held.workflow.version
+                _check(known.plan, options)
         extra = execution.extra
         rerun = Rerun(
             of=execution.id,
@@ -85,6 +88,13 @@ class Reruns:
             again = [(letter, receipt.execution_id)]
             await self._store.change(lambda now: dead_letters.mark(dead_letters.RETRIED, again, now))
         return receipt
+
+
+def _refuse_steps(job: UUID, options: RerunRequest) -> None:
+    """Refuse to run steps of a job that is no workflow any more. Raises Conflict."""
+    if not options.latest or options.since or options.breakpoints:
+        remedy = "Run it again as the job is now, with `latest` only; or make the job a workflow again."
+        raise Conflict(f"Job {job} is no workflow any more, so its steps cannot run again.", remedy)
 
 
 def _check(plan: Plan, options: RerunRequest) -> None:

@@ -180,7 +180,7 @@ class Resolver:
         if stored.choice is not None:
             stored = self._arm(stored, item, request.tags)
         spec, extra = stored.job.spec, _extra(wanted, index, request)
-        self._params.check(whole_params(item, spec, retries=extra.retry_of is not None), stored.job)
+        self._params.check(whole_params(item, spec, repeats=extra.repeats), stored.job)
         envelope = with_circuit_key(self._envelope(wanted, request, stored, now), spec, item, request.tags)
         envelope = with_affinity_key(envelope, spec, item, request.tags)
         if stored.chosen:
@@ -324,21 +324,21 @@ def deadline_of(request: Submit, usual: Micros | None, due_at: Instant, now: Ins
     return request.deadline
 
 
-def whole_params(item: bytes, spec: Spec, *, retries: bool) -> bytes:
+def whole_params(item: bytes, spec: Spec, *, repeats: bool) -> bytes:
     """Return the params that an execution will see, as far as they are known: a batch gets a list of items.
 
-    The params of a retry already have this form.
+    The params of an execution that runs again already have this form.
     """
-    return item if spec.batch is None or retries else start_batch(item)
+    return item if spec.batch is None or repeats else start_batch(item)
 
 
 def with_deduplication(execution: NewExecution, spec: Spec) -> NewExecution:
     """Return a submission with the deduplication keys of its job's rules. Raises BadInput when one cannot be filled in.
 
-    A retry after a failure is not batched, debounced or answered from the cache, because a user wants it to run. Only a
-    live execution with the same unique key conflicts with it, not the failed one.
+    An execution that runs again is not batched, debounced or answered from the cache, because a user wants it to run.
+    Only a live execution with the same unique key conflicts with it, not the one that ended.
     """
-    if execution.extra.retry_of is not None:
+    if execution.extra.repeats:
         live = None if spec.unique is None else structs.replace(spec.unique, span=None, keep="first")
         return structs.replace(execution, deduplication=unique_key(spec, execution.item, live))
     refuse_timed(spec, delayed=execution.envelope.due_at > 0, waits=execution.patience is not None)
