@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from horae.engine.server_node import ServerNode
+from horae.store.workflows import by_hand
 from tests.server.conftest import Api, Connect
 from tests.server.test_sessions import register
 
@@ -92,6 +93,33 @@ async def test_answers_and_decisions_by_hand(api: Api, begin: Begin):
     assert (found["status"], found["error"]["type"]) == ("failed", "Rejected")
     assert (await api.post(f"{path}/approve", json={})).status_code == 409
     assert await states(api, id) == {"ok": "success", "sure": "failed", "work": "success", "more": "skipped"}
+
+
+async def ask_and_call_back(api: Api, begin: Begin) -> tuple[str, str]:
+    """Return a workflow and the URL of a callback for which its step waits only after an approval."""
+    id = await begin(
+        {"name": "ask", "command": ["ask"], "params": {"url": "https://here${callbacks.back}"}},
+        {"name": "ok", "approval": {}},
+        {"name": "back", "after": ["ok"], "callback": {}},
+    )
+    (ask,) = (await api.get(f"/api/v1/executions?parent={id}")).json()["items"]
+    return id, ask["params"]["url"].removeprefix("https://here")
+
+
+async def test_a_callback_is_delivered_whatever_signals_users_have_sent(
+    api: Api, begin: Begin, connect: Connect, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(by_hand, "MOST_KEPT", 2)
+    id, url = await ask_and_call_back(api, begin)
+    path = f"/api/v1/executions/{id}"
+    for key in ("@callback:back", "key:@callback:back"):
+        sent = await api.post(f"{path}/signals", json={"name": "go"}, headers={"Idempotency-Key": key})
+        assert sent.status_code == 202
+    assert (await api.post(f"{path}/signals", json={"name": "more"})).status_code == 409
+
+    assert (await connect().post(url, json={"n": 7})).status_code == 202
+    assert (await api.post(f"{path}/approve", json={"step": "ok"})).status_code == 200
+    assert (await states(api, id))["back"] == "success"
 
 
 async def test_actions_on_other_executions_than_workflows_are_refused(api: Api, worker: Api):
