@@ -236,17 +236,6 @@ def check_key(request: Submit) -> None:
         raise BadInput("`keyFor` is given without `key`.", "Give `key`, too, or remove `keyFor`.", field="keyFor")
 
 
-def without_refused(wanted: SubmissionRequest, refused: dict[int, HoraeError]) -> SubmissionRequest:
-    """Return a request without its refused items, in case it must be resolved again."""
-    if not refused:
-        return wanted
-    if wanted.items is not None:
-        return structs.replace(wanted, items=[item for i, item in enumerate(wanted.items) if i not in refused])
-    accepted = [i for i in range(len(wanted.requests)) if i not in refused]
-    extras = None if wanted.extras is None else [wanted.extras[i] for i in accepted]
-    return structs.replace(wanted, requests=[wanted.requests[i] for i in accepted], extras=extras)
-
-
 def _placed(error: HoraeError, index: int, count: int) -> HoraeError:
     """Add the item's index to an error if there are several items."""
     if count > 1:
