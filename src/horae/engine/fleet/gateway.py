@@ -102,7 +102,8 @@ class Gateway:
         check_presence(presence)
         await self._refuse_too_many(key)
         session = await self._store.register(namespace, presence, key)
-        self._asked.difference_update(self._sessions.add(session))
+        for silent in self._sessions.add(session):
+            self._forget(silent)
         return Registered(
             session_id=session.id, namespace=namespace_name, session_timeout=self._settings.session_timeout,
             heartbeat=self._settings.heartbeat, servers=self._answers.servers, now=self._env.now(), epoch=session.epoch,
@@ -211,6 +212,8 @@ class Gateway:
         """Wait for work, and return the answer: claimed slices, requests to the worker, or nothing."""
         up, session = incoming.exchange, incoming.session
         wait = min(up.wait, self._settings.heartbeat) * self._share_of_wait(known)
+        if session in self._asked:  # a request was made while the exchange was committed
+            wait = 0
         want = want_of(incoming, known.session.concurrency)
         until = self._env.clock.monotonic() + wait / 1_000_000
         if len(self._parking_lot) >= CROWD:
@@ -255,10 +258,15 @@ class Gateway:
         hand_back: list[Range] = []
         if with_requests or session in self._asked:
             self._asked.discard(session)
-            hand_back = await self._hand_backs.take(session)
+            try:
+                stops = await self._requests.get(session) or ()
+                hand_back = await self._hand_backs.take(session)
+            except BaseException:
+                self._asked.add(session)
+                raise
             requests = [
                 Request(parcel=parcel, item=item, attempt=attempt, kind=kind)  # type: ignore[arg-type]
-                for parcel, item, attempt, kind in await self._requests.get(session) or ()
+                for parcel, item, attempt, kind in stops
             ]
         answer = await self._answers.encode(
             granted,
