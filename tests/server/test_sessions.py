@@ -272,7 +272,8 @@ async def test_absurd_numbers_in_children_are_refused_and_submit_nothing(field: 
         body = {**ITEM, "call": "1", "submissions": [{"job": "a", field: absurd}]}
         await refused(worker, f"/api/v1/sessions/{session}/executions", body)
     too_many = {**ITEM, "call": "1", "submissions": [{"job": "a"}] * 10_001}
-    await refused(worker, f"/api/v1/sessions/{session}/executions", too_many)
+    for body in (too_many, *({**ITEM, "call": call, "submissions": [{"job": "a"}]} for call in ("", "c" * 201))):
+        await refused(worker, f"/api/v1/sessions/{session}/executions", body)
     assert await node.store.read(one(Statement("test", "SELECT 1 FROM parcels"))) == []
 
 
