@@ -16,11 +16,12 @@ class Steps:
     def __init__(self, name: str, wait: float = 0.001) -> None:
         self.name, self.alarm, self.wait = name, Alarm(), wait
         self.reaches, self.count = True, 0
+        self.error: Exception = StoreUnavailable("The store is away.")
 
     async def step(self) -> float:
         self.count += 1
         if not self.reaches:
-            raise StoreUnavailable("The store is away.")
+            raise self.error
         return self.wait
 
 
@@ -49,6 +50,18 @@ async def test_a_service_without_store_access_does_not_end_an_outage():
     assert set(said) == {False}
 
     asks.reaches = True
+    await eventually(lambda: said[-1])
+    await runner.stop()
+
+
+async def test_a_service_that_fails_for_another_reason_than_the_store_does_not_prolong_an_outage():
+    said: list[bool] = []
+    runner, broken = Runner(quick(), said.append), Steps("broken")
+    broken.reaches = False
+    runner.start(broken)
+    await eventually(lambda: False in said)
+
+    broken.error = ValueError("a defect")
     await eventually(lambda: said[-1])
     await runner.stop()
 
