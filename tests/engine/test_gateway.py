@@ -10,7 +10,7 @@ from horae.engine.fleet.gateway import CROWD
 from horae.engine.fleet.protocol_checks import MOST_PIECES
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND, virtual_env
-from horae.errors import BadInput, StoreUnavailable
+from horae.errors import BadInput, Busy, StoreUnavailable
 from horae.features.statistics.part import StatisticsPart
 from horae.model.fleet.protocol import MAX_EXCHANGE, Answer, Exchange, LogLines, Outcome, Register
 from horae.model.fleet.submit import ChildSubmit, Submit
@@ -122,6 +122,20 @@ async def test_silent_sessions_are_dropped_from_memory_and_read_again(node):
 
     assert json.decode(await send(node, silent, channel=0, n=1), type=Answer).slices == []
     assert set(node.fleet.sessions._known) == {other, silent}
+
+
+async def test_exchanges_that_wait_while_the_server_stops_without_its_store_are_busy(node, monkeypatch):
+    async def unreachable(*given):
+        raise StoreUnavailable("The store went away.")
+
+    poll = send(node, await register(node), channel=0, n=1, wait=HEARTBEAT)
+    await pass_time(node, 0.1)
+    with monkeypatch.context() as patch:
+        patch.setattr(node.store, "answer_empty", unreachable)
+        await node.gateway.stop()
+
+    with pytest.raises(Busy, match="The server is stopping"):
+        await poll
 
 
 async def test_a_request_that_is_made_during_a_commit_is_delivered_at_once(node, monkeypatch):

@@ -4,9 +4,13 @@ from random import Random
 
 from structlog.testing import capture_logs
 
+from horae.engine.server_node import ServerNode
 from horae.engine.service import Alarm, Runner
-from horae.env import Env, system_env
+from horae.env import Env, system_env, virtual_env
 from horae.errors import StoreUnavailable
+from horae.features.statistics.part import StatisticsPart
+from horae.store.contract import Store
+from horae.store.sqlite.memory import MemoryDriver
 from tests.waiting import eventually
 
 
@@ -64,6 +68,30 @@ async def test_a_service_that_fails_for_another_reason_than_the_store_does_not_p
     broken.error = ValueError("a defect")
     await eventually(lambda: said[-1])
     await runner.stop()
+
+
+async def test_a_stopping_server_lets_each_part_write_although_another_part_cannot(monkeypatch):
+    env = virtual_env()
+    driver = MemoryDriver(env)
+    await driver.migrate()
+    node = ServerNode(env, Store(driver, env))
+    await node.start()
+    written = []
+
+    def write(name: str, error: Exception | None = None):
+        async def flush() -> None:
+            written.append(name)
+            if error is not None:
+                raise error
+
+        return flush
+
+    monkeypatch.setattr(node.part(StatisticsPart), "flush", write("statistics", StoreUnavailable("It is away.")))
+    for part in (node.fleet, node.admission):
+        monkeypatch.setattr(part, "flush", write(type(part).__name__))
+    await node.stop()
+
+    assert written == ["statistics", "FleetPart", "AdmissionPart"]
 
 
 async def test_an_outage_and_its_end_are_logged_once():
