@@ -88,6 +88,7 @@ RARE = {
         "lock_old_epoch",
         "orphans",
         "server_gone",
+        "session_of_worker",
         "sessions",
         "sessions_in_brief",
     ),

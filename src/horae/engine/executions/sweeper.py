@@ -140,7 +140,7 @@ class Sweeper:
         self._fires_low = before - LATE_BY
 
     async def _finish_deletions(self) -> None:
-        """Continue unfinished deletions of jobs: a server stopped, or another transaction had locked some slices."""
+        """Continue deletions of jobs that a stopped server or a lock of another transaction left unfinished."""
         for job in await self._deletions.unfinished():
             await self._deletions.finish(job)
 

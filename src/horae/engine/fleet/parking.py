@@ -16,7 +16,7 @@ from horae.engine.fleet.parking_spots import ParkedExchange, ParkingResult, Park
 from horae.engine.service import Alarm, Wait
 from horae.engine.topics import Topics
 from horae.env import Env
-from horae.errors import HoraeError, StoreUnavailable
+from horae.errors import Busy, HoraeError, StoreUnavailable
 from horae.model.admission.claim_plan import QueuePreferences
 from horae.model.executions.slice import RunningSlice
 from horae.model.fleet.deal import WorkRequest, capacity
@@ -122,7 +122,7 @@ class ParkingLot:
         except HoraeError:
             for spot in self._spots:
                 if not spot.done.done():
-                    spot.done.set_result(ParkingResult("superseded"))
+                    spot.done.set_exception(Busy("The server is stopping."))
 
     async def step(self) -> Wait:
         """End the waits that are over. The statement for the empty answers also records the sessions' heartbeats."""
