@@ -92,8 +92,9 @@ class Quotas:
         self._use(namespace, day_of(self._env.now())).refused += count
 
     def check_submit_rate(self, namespace: int, count: int) -> None:
-        """Count submissions of a namespace that has no submission rate of its own. Raises OverQuota when they are so
-        many that other namespaces starve.
+        """Count submissions of a namespace that has no submission rate of its own.
+
+        Raises OverQuota when there are too many while other namespaces use this server.
         """
         quota = self.by_namespace.get(namespace)
         if quota is None or quota.rate is None:

@@ -55,7 +55,7 @@ class EpochWatch:
 class DiskSpaceCheck:
     """Checks that the store's disk has room, even if nothing is written.
 
-    Otherwise the runner reports the store as unavailable, and the server is not ready.
+    If there is none, the runner reports the store as unavailable, and the server is not ready.
     """
 
     name = "disk-space"
@@ -73,7 +73,7 @@ class DiskSpaceCheck:
 class StoreReport:
     """Reports the store's product and version, the revision of its tables, its settings and its sealed values.
 
-    The properties are figures of this server for its metrics; they need no answer of the store.
+    The properties are this server's figures for its metrics; they read nothing from the store.
     """
 
     def __init__(self, store: Store, sealed: SealedKinds) -> None:

@@ -295,7 +295,7 @@ class LocalDirectory:
         )  # fmt: skip
 
     def states_of_new(self, lanes: Mapping[int, int]) -> list[LaneState]:
-        """Return the states of lanes that executions are entering, given their lowest ranks; none of fair queues."""
+        """Return the states of lanes that executions enter, given their lowest ranks, without lanes of fair queues."""
         known = {lane: low for lane, low in lanes.items() if lane in self.lanes}
         plain = {
             lane: low for lane, low in known.items() if not isinstance(self.policy(self.lanes[lane].queue), FairPolicy)

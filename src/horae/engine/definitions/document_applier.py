@@ -83,7 +83,7 @@ class DocumentApplier:
         self, env: Env, store: Store, parts: Callable[[Store, Later], DefinitionWriters], fire_due: FireDue
     ) -> None:
         self._env, self._store, self._parts, self._fire_due = env, store, parts, fire_due
-        # A second apply in a namespace would only wait for the first one's locks, while it holds a connection.
+        # Without its turn, a second apply in a namespace would hold a connection while it waits for the first's locks.
         self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def apply(self, namespace: int, documents: Documents, *, dry_run: bool = False) -> AppliedDocumentsView:

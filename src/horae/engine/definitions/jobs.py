@@ -317,7 +317,7 @@ class Jobs(JobLists):
     async def _delete(
         self, namespace: int, ref: str, ending: cancel_job.Ending | None, if_match: int | None, force: bool
     ) -> UUID:
-        """Delete a job. If it is already deleted, only record that executions by `ending` must end, too."""
+        """Delete a job. If it is already deleted, only record the further executions that must end (`ending`)."""
         for _ in range(TRIES):
             before = _matched(await find_job(self._store, namespace, ref), if_match)
             refuse_owned(before.job, "deleted")

@@ -50,7 +50,7 @@ class OwnedJobsPlan(Struct, frozen=True, kw_only=True):
     uses: tuple[tuple[UUID | None, frozenset[UUID]], ...] = ()  # job -> jobs that it runs; None: the job being written
     removed: frozenset[UUID] = frozenset()  # owned jobs that no step needs any more
     versions: Mapping[UUID, int] = {}  # the versions of jobs from which the plan was made
-    owners: frozenset[UUID] = frozenset()  # workflows with owned jobs that were read
+    owners: frozenset[UUID] = frozenset()  # workflows whose owned jobs were read
     existing: frozenset[UUID] = frozenset()  # the owned jobs of `owners`, and all jobs derived from the written job
     sibling_workflows: frozenset[UUID] = frozenset()  # workflows in the same change, which derive their own jobs
 
@@ -101,7 +101,7 @@ class OwnedJobPlanner:
 
 
 def _refuse_sensitive(spec: Spec, workflow: str = "") -> None:
-    """Refuse sensitive jobs as steps: expressions of the workflow read params and results of steps in the store."""
+    """Refuse sensitive jobs as steps: expressions of the workflow read the steps' stored params and results."""
     if spec.sensitive:
         remedy = "Remove `sensitive` from the job, or submit the job from a step that is a function."
         reason = f'the workflow "{workflow}" runs it' if workflow else "a workflow cannot run it"
@@ -181,7 +181,7 @@ class _Draft:
         *,
         changed: Spec | None = None,
     ) -> OwnedJobDraft | None:
-        """Return the owned job of a step, if the step has more options than the job it runs."""
+        """Return the owned job of a step, or None if the step has no options of its own."""
         if not call.own:
             return None
         if len(self._kept) >= MOST_OWNED:
@@ -280,7 +280,7 @@ def _inside(name: str) -> str:
 def _of_owned(own_job: OwnedJobDraft | None, call: Call) -> dict[str, Any]:
     """Return a step's reference to its owned job.
 
-    Only a job that is defined in the workflow alone has a fixed version.
+    The version is fixed only if the step itself defines the job.
     """
     if own_job is None:
         return {"owned": "", "version": 0}

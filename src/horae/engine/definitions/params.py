@@ -48,7 +48,7 @@ class ParamsChecker:
         problem = fit.problem(item, units)
         if problem is not None:
             where = ".".join(["params", *problem.path])
-            detail = f'{where} of job "{job.spec.name}": {problem.message}'
+            detail = f'{where} of job "{job.spec.name}": {problem.message}.'
             raise BadInput(detail, "See the job's `schema`.", field=where)
 
     async def yield_turn(self) -> None:
@@ -61,7 +61,7 @@ class ParamsChecker:
                 await asyncio.sleep(0)
 
     async def check_all(self, items: Sequence[bytes], job: Job) -> dict[int, HoraeError]:
-        """Return the errors of items by index. Groups of items without errors are usually checked quickly at once."""
+        """Return the errors of items by index. A group of items without errors usually needs only one quick check."""
         wrong: dict[int, HoraeError] = {}
         for begin in range(0, len(items), TOGETHER):
             group = items[begin : begin + TOGETHER]

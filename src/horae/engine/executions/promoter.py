@@ -23,9 +23,9 @@ def wait_until(instant: Instant | None, now: Instant) -> Wait:
 
 
 def is_held(instant: Instant | None, asked_at: Instant) -> bool:
-    """Return whether the earliest stored row was already due when a statement that found nothing ran (`asked_at`).
+    """Return whether the earliest stored row was already due at `asked_at`, when a statement found nothing.
 
-    Then another transaction holds the row, and it must be looked for again in a moment.
+    Then another transaction holds the row, and the statement must run again in a moment.
     """
     return instant is not None and instant <= asked_at
 
@@ -74,9 +74,9 @@ class Promoter:
         return wait_until(self._next, self._env.now())
 
     def _from(self) -> Instant:
-        """Return the instant from which due executions are searched, because earlier ones have been queued.
+        """Return the instant from which to look for due executions; earlier ones have been queued.
 
-        Once a second, all due executions are searched.
+        Once a second, look for all due executions.
         """
         now = self._env.clock.monotonic()
         if now < self._scan_at:

@@ -54,7 +54,7 @@ async def sequence(sources: Sources, case: ExecutionCase) -> list[Blocker]:
         closed(
             "sequence",
             f'Execution {head} has the turn in the sequence "{value_in(key)}" and has not ended.',
-            f"That execution ends, and those between it and this one. `horae executions cancel {head}` ends it.",
+            f"That execution ends, then the others before this one. `horae executions cancel {head}` ends that one.",
             key=value_in(key),
             holders=[str(head)],
         )
