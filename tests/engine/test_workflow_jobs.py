@@ -94,6 +94,46 @@ async def test_an_owned_job_is_versioned_and_deleted_with_its_step(jobs):
     assert await names(jobs, owner=str(restored.job_id)) == ["etl/a", "etl/b"]
 
 
+async def test_owned_jobs_of_a_restored_workflow_follow_the_job_they_were_made_from(jobs):
+    await command(jobs, "load", retries=1)
+    await workflow(
+        jobs,
+        {"name": "a", "job": "load", "timeout": "5m"},
+        {"name": "b", "steps": [{"name": "a", "job": "load", "timeout": "6m"}]},
+        {"name": "c", "command": "echo 1"},
+    )
+    await jobs.delete(NAMESPACE, "etl")
+    await jobs.edit(NAMESPACE, "load", {"retries": 4})
+
+    restored = await jobs.restore(NAMESPACE, "etl")
+
+    kept = {job.name: job for job in (await jobs.list(NAMESPACE, owner="etl")).items}
+    assert {name: (job.version, job.retries, job.timeout) for name, job in kept.items()} == {
+        "etl/a": (2, 4, "5m"), "etl/b": (1, 0, None), "etl/b/a": (2, 4, "6m"), "etl/c": (1, 0, None),
+    }  # fmt: skip
+    assert (restored.state, restored.version) == ("active", 1)
+    await jobs.edit(NAMESPACE, "load", {"retries": 5})
+    assert (await jobs.get(NAMESPACE, "etl/a")).retries == 5
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "told"),
+    [
+        (lambda jobs: jobs.edit(NAMESPACE, "load", {"sensitive": True}), '"load" is sensitive'),
+        (lambda jobs: jobs.delete(NAMESPACE, "load"), 'It runs job "load", which is deleted'),
+    ],
+)
+@in_memory
+async def test_a_workflow_that_would_be_refused_is_not_restored(jobs, meanwhile, told):
+    await command(jobs, "load")
+    await workflow(jobs, {"name": "a", "job": "load"}, {"name": "b", "command": "echo 1"})
+    await jobs.delete(NAMESPACE, "etl")
+    await meanwhile(jobs)
+    with pytest.raises(BadInput, match=told):
+        await jobs.restore(NAMESPACE, "etl")
+    assert await names(jobs, owned=True, state="deleted") == ["etl", "etl/b"] + ["load"] * ("deleted" in told)
+
+
 @in_memory
 async def test_owned_jobs_follow_the_job_they_were_made_from(jobs):
     await command(jobs, "load", retries=1)

@@ -239,6 +239,12 @@ class _Draft:
         return structs.replace(stored, job=structs.replace(stored.job, spec=spec))
 
     async def _missing(self, ref: str) -> BadInput:
+        job_id = as_id(ref)
+        stored = await self._store.job(job_id, self._namespace) if job_id else None
+        if stored is not None:
+            check_job(stored.job, ref)
+            remedy = f"Bring it back first: `horae jobs restore {job_id}`; or let the step run another job."
+            return BadInput(f'It runs job "{stored.job.name}", which is deleted.', remedy, field="job", missing=[ref])
         near = nearest(ref, visible(await self._store.read(lambda: job_reads.names(self._namespace))))
         remedy = f"Did you mean {in_quotes(near)}? " if near else ""
         shown = ref[:60]
