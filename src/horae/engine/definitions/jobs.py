@@ -91,10 +91,10 @@ class Jobs(JobLists):
                     job_id = await self._create(namespace, body)
                 else:
                     job_id = await self._edit(namespace, str(before.job.id), body, None, replace=True)
-            except Conflict:
-                if before is not None:
+            except Conflict as error:
+                if before is not None or "jobId" not in error.fields:
                     raise
-                continue
+                continue  # the name was taken meanwhile
             return before, await find_job(self._store, namespace, str(job_id))
         raise Busy(f'Job "{name}" was created and deleted again and again meanwhile.')
 
