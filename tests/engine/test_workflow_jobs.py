@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from horae.engine.definitions import owned_jobs
 from horae.engine.definitions.jobs import Jobs
 from horae.errors import BadInput, Conflict
 from tests.engine.objects import jobs_of
@@ -146,6 +147,19 @@ async def test_owned_jobs_follow_the_job_they_were_made_from(jobs):
     assert (await jobs.get(NAMESPACE, "etl")).version == 1
     with pytest.raises(BadInput, match='Workflow "etl" runs it with changes'):
         await jobs.edit(NAMESPACE, "load", {"timeouts": {"total": "1s"}, "timeout": None})
+
+
+@in_memory
+async def test_the_number_of_jobs_for_steps_is_limited_for_each_workflow(jobs, monkeypatch):
+    monkeypatch.setattr(owned_jobs, "MOST_OWNED", 2)
+    await command(jobs, "load")
+    steps = [{"name": name, "job": "load", "timeout": "5m"} for name in "abc"]
+    with pytest.raises(BadInput, match="More than 2 jobs"):
+        await workflow(jobs, *steps)
+    for name in ("etl", "elt"):
+        await workflow(jobs, *steps[:2], name=name)
+    await jobs.edit(NAMESPACE, "load", {"retries": 4})
+    assert (await jobs.get(NAMESPACE, "elt/b")).retries == 4
 
 
 async def test_a_copy_of_a_workflow_follows_its_owned_jobs(jobs):

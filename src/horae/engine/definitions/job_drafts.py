@@ -169,10 +169,12 @@ class JobDrafter:
     async def _check_secrets(
         self, namespace: int, spec: Spec, plan: OwnedJobsPlan | None, before: StoredJob | None
     ) -> None:
-        """Refuse references to missing secrets, unless the job had them before."""
+        """Refuse references to missing secrets, unless the job or the jobs that it owns had them before."""
         drafts = () if plan is None else plan.drafts
+        old = [before.job.spec] if before else []
+        old += [owned_job.before.spec for owned_job in drafts if owned_job.before is not None]
         wanted = {name for part in (spec, *(owned_job.spec for owned_job in drafts)) for name in part.references}
-        await check_secrets(self._store, namespace, wanted - set(before.job.spec.references if before else ()))
+        await check_secrets(self._store, namespace, wanted - {name for part in old for name in part.references})
 
     async def _namespace(self, namespace: int) -> str:
         if namespace not in self._namespaces:

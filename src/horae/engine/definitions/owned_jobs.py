@@ -4,6 +4,7 @@ All jobs are read and derived here, before the transaction that writes them. Tha
 that nothing was changed meanwhile (`owned_changes`); otherwise the change is drafted anew.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -26,7 +27,7 @@ from horae.store.definitions import job_reads, owned
 from horae.store.definitions.jobs import StoredJob
 from horae.store.definitions.owned import OwnedJob
 
-MOST_OWNED = 1_000  # owned jobs that one change writes
+MOST_OWNED = 1_000  # owned jobs of a workflow
 NewId = Callable[[], UUID]
 
 
@@ -126,6 +127,7 @@ class _Draft:
         self._existing = {(owned_job.owner, _inside(owned_job.name)): owned_job for owned_job in existing}
         self._known = frozenset(owned_job.id for owned_job in (*existing, *copies))
         self._kept: list[OwnedJobDraft] = []
+        self._owned: Counter[UUID | None] = Counter()  # owned jobs by workflow
         self.uses: list[tuple[UUID | None, frozenset[UUID]]] = []
         self._seen: dict[UUID, int] = {}
 
@@ -184,7 +186,8 @@ class _Draft:
         """Return the owned job of a step, or None if the step has no options of its own."""
         if not call.own:
             return None
-        if len(self._kept) >= MOST_OWNED:
+        self._owned[owner] += 1
+        if self._owned[owner] > MOST_OWNED:
             detail = f"More than {MOST_OWNED} jobs would have to be stored for the steps of this workflow."
             raise BadInput(detail, "Let some steps name existing jobs instead.", field="workflow.steps")
         before = self._existing.get((owner or self._changing, _inside(name)))  # type: ignore[arg-type]
