@@ -252,6 +252,41 @@ async def test_an_expression_that_may_fit_its_parameter_is_accepted(jobs, n):
     await workflow(jobs, {"name": "a", "job": "load", "params": {"day": "x", "n": n}})
 
 
+A, X = {"a": {"type": "integer"}}, "${execution.id}"
+UNLIKE = {"if": {"required": ["x"]}, "then": {"required": ["y"]}, "else": {"required": ["z"]}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "params"),
+    [
+        ({"schema": {"patternProperties": {"^x": {}}, "additionalProperties": False}}, {"x1": X, "x2": 1}),
+        ({"schema": {"properties": A, "anyOf": [{"required": ["x"]}, {"required": ["y"]}]}}, {"a": 1, "x": X}),
+        ({"schema": {"properties": A, "minProperties": 2}}, {"a": 1, "x": X}),
+        ({"schema": {"properties": A, "dependentRequired": {"a": ["x"]}}}, {"a": 1, "x": X}),
+        ({"schema": {"properties": A, **UNLIKE}}, {"a": 1, "z": X}),
+        ({"schema": {"$defs": {"w": {"required": ["x"]}}, "$ref": "#/$defs/w"}}, {"a": 1, "x": X}),
+        ({"schema": {"properties": A, "minProperties": 2}, "params": {"y": 1}}, {"a": 1}),
+        ({"schema": {"properties": {"items": {}}, "required": ["items"]}, "batch": {"size": 2}}, {"a": 1}),
+    ],
+)
+@in_memory
+async def test_params_of_a_step_that_may_fit_their_job_are_accepted(jobs, fields, params):
+    await command(jobs, "load", **fields)
+    await workflow(jobs, {"name": "a", "job": "load", "params": params})
+
+
+@pytest.mark.parametrize("params", [{"a": "x", "b": X}, {"a": 1, "c": 5}, {"b": 1}])
+@in_memory
+async def test_params_of_a_step_that_cannot_fit_their_job_are_refused(jobs, params):
+    schema = {
+        "properties": {"a": {"$ref": "#/$defs/n"}, "c": {"type": "string"}}, "anyOf": [{"required": ["a"]}],
+        "$defs": {"n": {"type": "integer"}},
+    }  # fmt: skip
+    await command(jobs, "load", schema=schema)
+    with pytest.raises(BadInput, match='of job "load"'):
+        await workflow(jobs, {"name": "a", "job": "load", "params": params})
+
+
 @in_memory
 async def test_steps_refer_to_jobs_by_id(jobs, world):
     load = await command(jobs, "load")
