@@ -13,11 +13,12 @@ from horae.engine.definitions.jobs import Jobs
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, Stale
-from horae.model.base.ids import execution_id
+from horae.model.base.ids import execution_id, parcel_of
 from horae.model.tenancy.namespace import NamespaceDefinition
 from horae.store.executions.leaving import cancel_job
 from horae.store.tenancy import namespaces
 from tests.engine.objects import deletions_of, executions_of, jobs_of
+from tests.store_contract.workflow_world import begin, look
 from tests.store_contract.world import (
     NAMESPACE,
     TestJob,
@@ -460,6 +461,25 @@ async def test_deleting_stops_what_sleeps_without_a_worker_too(jobs, world, queu
 
     assert (await world.states(parcel))[:2] == ["cancelled", "cancelled"]
     assert await deletions_of(world.store).unfinished() == []
+
+
+@pytest.mark.parametrize("restored", [True, False])
+async def test_a_deletion_cancels_workflows_unless_the_job_is_restored_meanwhile(jobs, world, monkeypatch, restored):
+    await create(jobs, "load")
+    flow = await create(jobs, "flow", command=None, workflow=[{"name": "a", "job": "load"}])
+    execution = await begin(world, await submittable(world, flow.job_id))
+    ask = jobs._deletions._ask_running
+
+    async def restore_first(job: UUID) -> None:
+        await ask(job)
+        if restored:
+            await jobs.restore(NAMESPACE, "flow")
+
+    monkeypatch.setattr(jobs._deletions, "_ask_running", restore_first)
+    await jobs.delete(NAMESPACE, "flow", running="cancel")
+
+    await look(world)
+    assert await world.states(parcel_of(execution)) == ["running" if restored else "cancelled"]
 
 
 async def test_a_deletion_goes_on_while_something_was_handed_back_before_its_session_was_asked(jobs, world):
