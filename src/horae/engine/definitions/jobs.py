@@ -197,7 +197,7 @@ class Jobs(JobLists):
         check_choice(running, "running", ("finish", "cancel"))
         job = await self._delete(namespace, ref, _ending(queued, running), if_match, force)
         if queued == "finish":
-            await self._open_gate(job)
+            await self.open_gate(job)
         await self._deletions.finish(job)  # the sweeper ends executions that other transactions lock now
         dependents = await self._store.read(lambda: job_reads.dependents(job))
         shown = visible(dependents)
@@ -231,6 +231,17 @@ class Jobs(JobLists):
             if state is not None:
                 self._announce(stored.job, state, draft, consequences)
         return await self.get(namespace, str(stored.job.id))
+
+    async def open_gate(self, job: UUID) -> None:
+        """Queue all executions that waited for a job to be resumed.
+
+        A claim may move more executions to `waiting` meanwhile; the sweeper finds these.
+        """
+        rows = BATCH
+        while rows == BATCH:
+            promoted = await self._store.open_gate(job, BATCH, self._rank)
+            self._announcer.queued(promoted.lanes)
+            rows = promoted.rows
 
     # Helpers
 
@@ -301,7 +312,7 @@ class Jobs(JobLists):
             if await self._store.change(lambda now: change(before, now)):  # noqa: B023
                 self._announcer.job_changed(namespace, before.job.id, state)
                 if state == "active":
-                    await self._open_gate(before.job.id)
+                    await self.open_gate(before.job.id)
                 return await self.get(namespace, str(before.job.id))
         raise _too_busy(ref)
 
@@ -309,17 +320,6 @@ class Jobs(JobLists):
         """Resume triggers that were paused after failures, although the job itself is not paused."""
         if await self._store.change(lambda now: streaks.resume(job.id, job.namespace, job.version, now)):
             self._announcer.job_changed(job.namespace, job.id, "active")
-
-    async def _open_gate(self, job: UUID) -> None:
-        """Queue all executions that waited for a job to be resumed.
-
-        A claim may move more executions to `waiting` meanwhile; the sweeper finds these.
-        """
-        rows = BATCH
-        while rows == BATCH:
-            promoted = await self._store.open_gate(job, BATCH, self._rank)
-            self._announcer.queued(promoted.lanes)
-            rows = promoted.rows
 
     async def _delete(
         self, namespace: int, ref: str, ending: cancel_job.Ending | None, if_match: int | None, force: bool

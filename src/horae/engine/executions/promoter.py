@@ -1,7 +1,5 @@
 """Due times of executions that no worker holds: promotion to the queue, and timeouts."""
 
-from uuid import UUID
-
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
@@ -11,7 +9,7 @@ from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, Instant
 from horae.store.contract import Store
 from horae.store.executions.leaving import timeouts
-from horae.store.executions.promote import LONG_AGO, PromotionResult
+from horae.store.executions.promote import LONG_AGO
 
 CHECK_EVERY = 1.0  # seconds between checks that need no hint
 RETRY_HELD = 0.05  # seconds before rows that other servers hold are checked again
@@ -83,16 +81,6 @@ class Promoter:
             return self._low
         self._scan_at = now + CHECK_EVERY
         return LONG_AGO
-
-    async def open_gate(self, job: UUID) -> int:
-        """Queue all executions that waited for their job to be resumed; return their number."""
-        total = 0
-        while True:
-            promoted: PromotionResult = await self._store.open_gate(job, self._batch, self._directory.rank)
-            self._hints.send(Hint(lanes=promoted.lanes))
-            total += promoted.rows
-            if promoted.rows < self._batch:
-                return total
 
 
 class TimeoutEnforcer:
