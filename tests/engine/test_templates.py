@@ -116,6 +116,54 @@ async def test_a_template_in_use_is_not_deleted(stage: Stage):
     assert (await put(stage)).version == 1
 
 
+async def test_a_job_is_restored_as_its_template_says_now(stage: Stage):
+    await put(stage)
+    await make(stage, "backup-eu", timeout="5m")
+    jobs = stage.node.definitions.jobs
+    await jobs.pause(NAMESPACE, "backup-eu")
+    await jobs.delete(NAMESPACE, "backup-eu")
+    await put(stage, {**JOB, "retries": 2, "schedule": "0 4 * * *"})
+
+    back = await jobs.restore(NAMESPACE, "backup-eu")
+
+    assert (back.state, back.version, back.retries, back.schedule) == ("paused", 2, 2, "0 4 * * *")
+    assert (back.template, back.overrides) == ("backup", {"timeout": "5m"})
+    assert (await put(stage, {**JOB, "retries": 3})).jobs == ["backup-eu"]
+    assert (await jobs.get(NAMESPACE, "backup-eu")).retries == 3
+
+
+@pytest.mark.parametrize("how", ["restore", "rollback"])
+async def test_a_job_stands_alone_if_it_cannot_be_made_from_its_template_any_more(stage: Stage, how: str):
+    await put(stage)
+    await make(stage, "backup-eu", timeout="5m")
+    jobs = stage.node.definitions.jobs
+    if how == "restore":
+        await jobs.delete(NAMESPACE, "backup-eu")
+        await stage.node.part(TemplatesPart).templates.delete(NAMESPACE, "backup")
+        back = await jobs.restore(NAMESPACE, "backup-eu")
+    else:
+        await jobs.edit(NAMESPACE, "backup-eu", {"template": None})
+        zone = {"parameters": {"zone": {"type": "string"}}, "job": {"command": ["backup", "${with.zone}"]}}
+        await stage.node.part(TemplatesPart).templates.put(NAMESPACE, "backup", zone)
+        back = await jobs.rollback(NAMESPACE, "backup-eu", 1)
+
+    assert (back.template, back.command[1], back.timeout, back.schedule) == (None, "eu", "5m", "0 3 * * *")
+    assert (await jobs.edit(NAMESPACE, "backup-eu", {"retries": 7})).retries == 7
+
+
+async def test_a_rollback_takes_back_what_the_job_says_itself_and_not_its_template(stage: Stage):
+    await put(stage)
+    await make(stage, "backup-eu", timeout="5m")
+    jobs = stage.node.definitions.jobs
+    await jobs.edit(NAMESPACE, "backup-eu", {"with": {"region": "us"}, "timeout": "6m"})
+    await put(stage, {**JOB, "retries": 2})
+
+    back = await jobs.rollback(NAMESPACE, "backup-eu", 1)
+
+    assert (back.with_, back.timeout, back.retries) == ({"region": "eu"}, "5m", 2)
+    assert (await put(stage, {**JOB, "retries": 2})).jobs == ["backup-eu"]
+
+
 async def test_workflows_are_made_from_templates_with_the_jobs_of_their_steps(stage: Stage):
     await stage.job("load")
     steps = [{"name": "get", "command": ["get", "${with.region}"]}, {"name": "load", "job": "load", "after": ["get"]}]

@@ -70,7 +70,7 @@ RARE = {
     *("drop_dependent", "drop_some_dependencies", "jobs_below", "open_joins_of", "set_job_state", "upstream"),
     *("add_cookie", "add_key", "add_sign_in_code", "admin_keys", "cookie", "end_cookie", "keys"),
     *("old_sign_in_codes", "revoke_key", "revoke_key_of_cookie", "use_sign_in_code"),
-    *("revoke_browsers_of_key", "revoke_codes_of_key", "replace_key", "owned_jobs_to_restore"),
+    *("revoke_browsers_of_key", "revoke_codes_of_key", "replace_key"),
     *("end_browsers_of_key", "is_last_admin_key", "revoke_enrolments_of"),
     *("present_versions", "some_hooks", "replace_hook_secrets"),
     *RARE_SHARING,

@@ -156,6 +156,12 @@ class LaneEstimates:
         self._times: dict[int, float] = {}  # microseconds for an execution of each lane
         self._queue_times: dict[int, float] = {}
 
+    def keep(self, lanes: Collection[int]) -> None:
+        """Forget all lanes except these."""
+        for known in (self.amounts, self.jobs, self._sizes, self._times):
+            for lane in [lane for lane in known if lane not in lanes]:
+                del known[lane]
+
     def learn_from_hint(self, hint: Hint) -> None:
         """Add the numbers of new executions that a hint announces."""
         add_amounts(self.amounts, hint)

@@ -137,11 +137,11 @@ class Sealer:
             return read_master_keys(self._text)
         if self._file is None:
             return ()
-        if not self._file.exists() and (known or not self._make):
-            return ()
-        if not self._file.exists():
-            _make_file(self._file)
         try:
+            if not self._file.exists():
+                if known or not self._make:
+                    return ()
+                _make_file(self._file)
             return read_master_keys(self._file.read_text())
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"{self._file} cannot be read: {error}.", "Let the server's account read it.") from None

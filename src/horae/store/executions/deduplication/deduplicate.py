@@ -310,6 +310,6 @@ def settle(
         yield from lock_around({e.envelope.job for e in asked if e.deduplication or e.patience is not None})
     for execution in sorted(met.replaced.values()):
         verdict, _ = yield from cancel.cancel(parcel_of(execution), index_of(execution), REPLACED, now, new_id)
-        if verdict != "cancelled":  # guard: replaced-was-cancelled
+        if verdict not in ("cancelled", "ended"):  # guard: replaced-was-cancelled
             raise Again
     return opened.parcels
