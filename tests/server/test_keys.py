@@ -283,7 +283,7 @@ async def test_the_last_key_of_an_administrator_is_revoked_only_by_force(api: Ap
     assert (await api.delete(f"/api/v1/keys/{me}?force=true")).status_code == 204
 
 
-async def test_of_two_administrators_who_revoke_each_other_one_stays(node: ServerNode, monkeypatch):
+async def test_one_administrator_stays_when_two_revoke_each_other(node: ServerNode, monkeypatch):
     made = [
         (await node.tenancy.keys.create(1, name, "admin", permissions=("installation",))).stored.id for name in "ab"
     ]

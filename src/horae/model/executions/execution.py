@@ -80,7 +80,7 @@ class Extra(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
 
     @property
     def repeats(self) -> bool:
-        """Whether it runs an earlier execution again, with the params that this one ran with."""
+        """Return whether the execution runs an earlier one again, with the params that it ran with."""
         return self.retry_of is not None or self.rerun is not None
 
 
