@@ -76,8 +76,8 @@ FORGET = Statement(
 )
 TROUBLED = Statement(
     "troubled_watches",
-    "SELECT count(*) FROM watches w JOIN triggers g ON g.id = w.trigger_id JOIN jobs j ON j.id = w.job"
-    " WHERE w.trouble IS NOT NULL AND g.state = 'active' AND j.state = 'active'",
+    "SELECT count(*) FROM watches JOIN triggers g ON g.id = watches.trigger_id JOIN jobs j ON j.id = watches.job"
+    " WHERE watches.trouble IS NOT NULL AND g.state = 'active' AND j.state = 'active'",
 )
 WATCHED: Columns = (("watch", "uuid"), ("object", "uuid"), ("seen_at", "bigint"))
 LEASE: Micros = 60 * SECOND  # if a scan does not renew its lease for this time, another server scans the place
