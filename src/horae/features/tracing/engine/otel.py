@@ -128,7 +128,7 @@ class OtelSink:
         call_soon = asyncio.get_running_loop().call_soon_threadsafe
 
         def finish() -> None:
-            self._processor.shutdown()
+            self._processor.shutdown()  # type: ignore[no-untyped-call]
             self.provider.shutdown()
             with suppress(RuntimeError):  # the event loop has ended
                 call_soon(sent.set)
