@@ -7,7 +7,9 @@ from horae.errors import BadInput, Conflict
 from horae.features.events.part import EventsPart
 from horae.model.fleet.submit import Submit
 from horae.model.triggers.events.values import NewEvent
+from horae.store.admission import circuits
 from tests.engine.explain_stage import Stage
+from tests.engine.outage import fails
 from tests.store_contract.world import NAMESPACE
 
 CIRCUIT = {"failures": "50%", "minimum": 2, "openFor": "30s"}
@@ -88,6 +90,38 @@ async def test_a_manually_opened_circuit_stays_open_until_reset(stage: Stage):
     assert [(one.state, one.changed_by, one.cause) for one in changes] == [
         ("closed", "key:2", "done"), ("open", "key:1", "deploy"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "key", "after"),
+    [
+        (CIRCUIT, None, None),
+        ({**CIRCUIT, "key": "${params.host}"}, "a", None),
+        ({**CIRCUIT, "key": "${params.host}"}, "a", CIRCUIT),
+        (CIRCUIT, None, {**CIRCUIT, "key": "${params.host}"}),
+    ],
+    ids=["removed", "removed with its key", "without its key", "with a key"],
+)
+async def test_a_circuit_that_its_job_no_longer_has_lets_executions_start(stage: Stage, before, key, after):
+    await stage.job(circuit=before)
+    worker = await stage.worker()
+    await stage.node.admission.circuit_breakers.open(NAMESPACE, "job", by="key:1", key=key)
+    waiting = await stage.submit(params=Raw(b'{"host":"a"}'))
+    await worker.ask()
+    assert "circuit" in await stage.blockers(waiting)
+    await stage.node.definitions.jobs.edit(NAMESPACE, "job", {"circuit": after})
+    assert await stage.starts(waiting)
+
+
+async def test_attempts_are_counted_although_the_first_transaction_fails(stage: Stage, monkeypatch):
+    await stage.job(circuit=CIRCUIT, retries=0)
+    worker = await stage.worker(2)
+    for _ in range(2):
+        assert await stage.starts(await stage.submit())
+    await worker.end("failed")
+    await fails(monkeypatch, stage.node.admission.circuit_monitor, circuits, "count_attempts")
+    await stage.pass_time(1)
+    assert await state(stage) == "open"
 
 
 async def test_fires_are_delayed_and_the_ledger_says_so(stage: Stage):

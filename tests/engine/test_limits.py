@@ -1,7 +1,6 @@
 """Changes of limits while executions are queued and running."""
 
 from collections.abc import Awaitable
-from typing import NoReturn
 from uuid import UUID
 
 import pytest
@@ -9,11 +8,11 @@ from msgspec import Raw
 
 from horae.engine.admission.limits import LimitReconciler
 from horae.engine.topics import Topics
-from horae.errors import StoreUnavailable
 from horae.model.admission.keys import KEYED
 from horae.model.base.ids import execution_id
 from horae.store.admission import adoption, holder_sweep, holders
 from tests.engine.explain_stage import Stage
+from tests.engine.outage import fails
 from tests.store_contract.world import NAMESPACE, TestJob
 
 pytestmark = pytest.mark.parametrize("store_url", ["memory", "postgres"], indirect=True)
@@ -57,9 +56,7 @@ async def test_a_new_limit_outlasts_a_failure_and_a_crash(stage: Stage, monkeypa
     await stage.look()
     limits = stage.node.admission.limit_reconciler
     await stage.node.definitions.jobs.edit(NAMESPACE, "job", {"concurrency": 1})
-    with monkeypatch.context() as broken, pytest.raises(StoreUnavailable):
-        broken.setattr(adoption, "unmarked_sessions", unavailable)
-        await limits.step()
+    await fails(monkeypatch, limits, adoption, "unmarked_sessions")
 
     if crash:
         limits._jobs.clear()
@@ -77,18 +74,11 @@ async def test_keys_are_freed_although_the_first_transaction_fails(stage: Stage,
     limits = stage.node.admission.limit_reconciler
     parcels = {row[0] for row in await stage.world.rows("SELECT id FROM parcels")}
     limits.note_freed(parcels)
-    with monkeypatch.context() as broken, pytest.raises(StoreUnavailable):
-        broken.setattr(holders, "free", unavailable)
-        await limits.step()
+    await fails(monkeypatch, limits, holders, "free")
     asked = []
-    with monkeypatch.context() as watched:
-        watched.setattr(holders, "free", lambda freed, now: asked.append(freed) or holder_sweep.admit([], now))
-        await limits.step()
+    monkeypatch.setattr(holders, "free", lambda freed, now: asked.append(freed) or holder_sweep.admit([], now))
+    await limits.step()
     assert asked == [parcels]
-
-
-def unavailable(*_: object) -> NoReturn:
-    raise StoreUnavailable("The store cannot be reached.", "Try again.")
 
 
 async def test_concurrent_submissions_come_under_a_new_limit_a_moment_later(stage: Stage):

@@ -54,7 +54,7 @@ class CircuitBreakers:
         return JobCircuitView(
             job_id=job.id,
             job=job.name,
-            definition={} if circuit is None else CIRCUIT.write(circuit),
+            definition=CIRCUIT.write(circuit),
             circuits=await self._views(found, {job.id: job.name}),
             changes=[
                 CircuitChangeView(
