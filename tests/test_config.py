@@ -127,6 +127,34 @@ def test_secrets_and_passwords_are_masked():
     assert "hk_secret" not in repr(load(environ=environ))
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:p@ss@db/horae", "postgresql://me:***@db/horae"),
+        ("postgresql://me:p/w?x@db/horae", "postgresql://me:***@db/horae"),
+        ("postgresql://me@db:5432/horae?password=p@ss&x=1", "postgresql://me@db:5432/horae?password=***&x=1"),
+        (
+            "postgresql://db/horae?x=1&sslpassword=s&passfile=/p",
+            "postgresql://db/horae?x=1&sslpassword=***&passfile=***",
+        ),
+        ("postgresql://me@db:5432/horae", "postgresql://me@db:5432/horae"),
+    ],
+)
+def test_passwords_of_any_characters_are_masked_anywhere_in_a_url(url, shown):
+    assert plain(url) == shown
+
+
+def test_a_settings_file_that_cannot_be_read_is_reported(monkeypatch):
+    file("port = 1")
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(BadInput, match=r"horae\.toml cannot be read: Permission denied"):
+        load(environ={})
+
+
 def test_every_setting_has_a_meaning_and_its_default_reads_back():
     for name, setting in TABLE.items():
         assert setting.meaning.endswith("."), name

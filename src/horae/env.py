@@ -24,7 +24,7 @@ AHEAD, WIDTH = 256, 80  # the number of random numbers that are drawn at once, a
 
 
 class Clock(Protocol):
-    """A source of the time that also can wait."""
+    """A source of time that can also wait."""
 
     def now(self) -> Instant:
         """Return Horae's time. Setting the machine's clock does not change it; only `follow` corrects it."""
@@ -215,7 +215,7 @@ os.register_at_fork(after_in_child=_forget_drawn)
 def system_env() -> Env:
     """Return the real environment.
 
-    Its ids use the operating system's randomness, so that neither a forked process nor a seed repeats an id.
+    Its ids use the operating system's randomness, so that neither a fork nor a random seed repeats an id.
     """
     return Env(SystemClock(), uuid7(BufferedRandom()), Random())
 

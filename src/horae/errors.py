@@ -38,7 +38,7 @@ class OutcomeRefused(BadInput):
 
 
 class ExchangeNumber(BadInput):
-    """The exchanges on a channel of a session are numbered 1, 2, ..., and this one is not next: `expected` is."""
+    """The exchange does not have the next number on its channel (1, 2, ...); `expected` is that number."""
 
     slug, title = "exchange-number", "This exchange has the wrong number"
 

@@ -1,6 +1,7 @@
 """The sockets of a feature: all points at which it connects to the kernel, declared once in the feature's `__init__`.
 
-Targets are named as "module:object" and imported when needed, so that the list of features costs nothing at start-up.
+A socket names its target as "module:object". Targets are imported when needed, so that the list of features costs
+nothing at start-up.
 
 *Installed is not enabled.* The setting `features` switches features off, as in `["-alerts"]`. An installed feature
 always has its tables, its documentation and its commands. So backups and moves of the store, the deletion and erasure
@@ -9,10 +10,10 @@ exist only while it is enabled.
 
 | socket | content |
 |---|---|
-| `part` | A `Part`: objects, services, subscribers to topics. It is created with the node: the objects of a process. |
+| `part` | A `ServerPart`: objects, services, subscribers to topics. It is created with the node. |
 | `routes` | Modules of routes, each with the kernel's module of routes after which the API documentation lists it. |
 | `metrics` | A `FeatureMetrics`: counters of this server, and gauges of values in the store. |
-| `commands` | Commands, in a section of `horae --help` or under a group of the kernel's (`jobs stats`). |
+| `commands` | Commands, in a section of `horae --help` or in a group of the kernel (`jobs stats`). |
 | `pages` | The first path segments of its UI pages; `ui/core/pages.js` names the feature beside the page. |
 | `topics` | Topics of `/stream`, each with the kind of its events. |
 | `show_job` | Adds output to `horae jobs show`. |

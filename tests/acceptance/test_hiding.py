@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from horae.cli.hiding import without_secrets
+from horae.cli.hiding import SECRET_FLAGS, without_secrets
+from horae.cli.main import cli
+from horae.cli.reference import walk
 from tests.acceptance.fleet import KEY, Fleet
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows it")
@@ -51,8 +53,8 @@ from horae.worker.processes.guard import prctl
 if os.getuid() == 0:
     os.setgroups([]), os.setgid(65534), os.setuid(65534)
     prctl(hiding.PR_SET_DUMPABLE, 1)
-hiding._restart = lambda: None
-file, sys.argv = sys.argv[1], ["horae", "worker"]
+hiding._restart = lambda flags: None
+file, sys.argv = sys.argv[1], ["horae", *sys.argv[2:]]
 hiding.hide()
 if os.fork() == 0:
     try:
@@ -64,9 +66,10 @@ sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
 """
 
 
+@pytest.mark.parametrize("command", SECRET_FLAGS, ids=" ".join)
 @pytest.mark.parametrize("file", ["environ", "maps", "mem", "fd/0"])
-def test_processes_of_the_same_user_cannot_read_its_memory(file: str):
-    argv = [sys.executable, "-c", READ, file]
+def test_processes_of_the_same_user_cannot_read_its_memory(file: str, command: tuple[str, ...]):
+    argv = [sys.executable, "-c", READ, file, *command]
 
     assert subprocess.run(argv, stdin=subprocess.DEVNULL).returncode == 13
     if file in ("environ", "maps"):  # kernels differ in their protection of other files
@@ -74,8 +77,17 @@ def test_processes_of_the_same_user_cannot_read_its_memory(file: str):
 
 
 def test_flags_with_secrets_become_variables():
+    flags = SECRET_FLAGS["worker",]
     argv = ["python", "horae", "worker", "--key", "k", "--name", "w", "--enrol=t=1"]
-    assert without_secrets(argv) == (
+    assert without_secrets(argv, flags) == (
         ["python", "horae", "worker", "--name", "w"], {"HORAE_KEY": "k", "HORAE_ENROL": "t=1"},
     )  # fmt: skip
-    assert without_secrets(["horae", "worker", "--key"]) == (["horae", "worker", "--key"], {})
+    assert without_secrets(["horae", "worker", "--key"], flags) == (["horae", "worker", "--key"], {})
+
+
+def test_all_names_of_an_option_with_a_secret_are_hidden():
+    commands = dict(walk(cli))
+    for command, flags in SECRET_FLAGS.items():
+        options = commands[" ".join(command)].params if flags else ()
+        secret = [option for option in options if option.name in ("key", "api_key", "enrol", "store")]
+        assert flags == {flag: f"HORAE_{option.name.upper()}" for option in secret for flag in option.opts}

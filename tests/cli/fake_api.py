@@ -97,7 +97,7 @@ def problem(status: int, slug: str, detail: str, remedy: str = "", **fields: Any
     return ApiResponse(status=status, body=msgspec.json.encode(document))
 
 
-def run(api: FakeApi | None, *args: str, input: str | None = None, env: dict[str, str] | None = None) -> Result:
+def run(api: FakeApi | None, *args: str, input: str | bytes | None = None, env: dict[str, str] | None = None) -> Result:
     """Run a command line; raise its exceptions, except for an exit."""
     world = CliOverrides(api, virtual_env(1, QuickClock()))
     result = CliRunner().invoke(cli, list(args), obj=world, input=input, env=env)

@@ -6,7 +6,11 @@ import sys
 
 import pytest
 
+from horae.cli.fleet import autoscale
+from horae.cli.fleet.autoscale import BOOT, CommandPool, ProcessPool
+from horae.env import SECOND, VirtualClock
 from tests.cli.fake_api import FakeApi, run
+from tests.waiting import eventually_sync
 
 SIGNALS = {
     "queue": "default", "backlog": 40, "running": 8, "oldestAge": 2.5, "arrivalRate": 3.0, "serviceRate": 1.5,
@@ -41,6 +45,48 @@ def test_commands_start_and_drain_workers_elsewhere(tmp_path):
     assert (tmp_path / "down").read_text() == "9 5 4\n"  # workers beyond --max are drained without a cooldown
 
 
+async def test_requested_workers_count_until_they_register_or_take_too_long():
+    clock = VirtualClock()
+    pool = CommandPool("true", "true", clock.monotonic)
+    await pool.resize(1, 5)
+    assert [await pool.count(seen) for seen in (1, 3, 5, 4)] == [(5, 0), (5, 0), (5, 0), (4, 0)]
+    await pool.resize(4, 2)
+    assert [await pool.count(seen) for seen in (4, 3, 2, 3)] == [(2, 0), (2, 0), (2, 0), (3, 0)]
+
+    await pool.resize(3, 5)
+    clock.advance(int(BOOT * SECOND))
+    assert await pool.count(3) == (3, 0)
+
+
+async def test_workers_elsewhere_are_not_started_again():
+    pool = ProcessPool([sys.executable, "-c", "import signal; signal.pause()"], print)
+    await pool.resize(0, 2)
+    try:
+        assert [await pool.count(seen) for seen in (0, 2, 5)] == [(2, 0), (2, 0), (2, 3)]
+    finally:
+        await pool.close()
+
+
+def test_a_command_that_takes_too_long_is_killed_with_its_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr(autoscale, "PATIENCE", 0.5)
+    os.mkfifo(fifo := tmp_path / "fifo")
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    line = f"sleep 600 > {fifo}; true"
+
+    said = run(FakeApi({ROUTE: SIGNALS}), "workers", "autoscale", "--once", "--up", line, "--down", "true")
+
+    assert (said.exit_code, "took longer than a minute" in said.stderr) == (1, True)
+
+    def has_ended():
+        try:
+            return os.read(reader, 1) == b""
+        except BlockingIOError:  # a process has the other end open
+            return False
+
+    assert eventually_sync(has_ended)
+    os.close(reader)
+
+
 def test_processes_are_started_and_drained_with_it(tmp_path):
     worker = (
         "import os, signal, sys, pathlib\n"
@@ -68,10 +114,12 @@ def test_processes_are_started_and_drained_with_it(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ((), "no command to start and drain workers"),
-        (("--up", "more"), "no command to start"),
+        ((), "exactly one way to start and drain workers"),
+        (("--up", "more"), "exactly one way to start"),
         (("--min", "3", "--max", "2", "--", "horae", "worker"), "--min 3 is more than --max 2"),
+        (("--", "horae", "worker"), "would be drained at once"),
         (("--every", "soon", "--dry-run"), "soon"),
+        (("--every", "0s", "--dry-run"), "0s is less than 100ms"),
     ],
 )
 def test_contradicting_options_are_refused(options, words):
@@ -82,7 +130,7 @@ def test_contradicting_options_are_refused(options, words):
 
 
 def test_a_command_that_cannot_be_started_is_named():
-    said = run(FakeApi({ROUTE: SIGNALS}), "workers", "autoscale", "--once", "--", "/no/such/program")
+    said = run(FakeApi({ROUTE: SIGNALS}), "workers", "autoscale", "--", "/no/such/program")
 
     assert said.exit_code != 0
     assert "/no/such/program cannot be started" in said.output + said.stderr

@@ -60,16 +60,20 @@ def test_a_backfill_starts_with_the_given_options():
     }  # fmt: skip
 
 
+STUCK = {**DONE, "state": "paused", "completedAt": None, "notes": ["It cannot continue: no day."]}
+
+
 @pytest.mark.parametrize(
-    ("final", "code"), [(DONE, 0), ({**DONE, "failed": 2}, 1), ({**DONE, "state": "cancelled"}, 1)]
+    ("final", "code"), [(DONE, 0), ({**DONE, "failed": 2}, 1), ({**DONE, "state": "cancelled"}, 1), (STUCK, 1)]
 )
 def test_the_exit_code_after_waiting_depends_on_the_outcome(final, code):
-    answers = iter([BACKFILL, BACKFILL, final])
+    answers = iter([BACKFILL, {**BACKFILL, "state": "paused"}, final])
     api = FakeApi({"POST /backfills": BACKFILL, "GET /backfills/b1": lambda request: next(answers)})
     result = run(api, "backfills", "create", "report", *BETWEEN, "--wait")
 
     assert result.exit_code == code
     assert "1,390 succeeded" in result.stdout
+    assert all(note in result.stdout for note in final["notes"])
 
 
 def test_list_show_runs_pause_resume_and_cancel():

@@ -56,6 +56,14 @@ def test_an_empty_database_is_measured_once_and_refused_when_it_is_in_use(folder
     assert "Name an empty database." in said
 
 
+def test_a_file_is_measured_where_the_command_starts(folder, tmp_path_factory, monkeypatch):
+    monkeypatch.chdir(tmp_path_factory.mktemp("here"))
+    code, _, said = bench(folder, *SMALL, "--store", "sqlite:///own.db")
+    assert code == 0, said
+    code, _, said = bench(folder, *SMALL, "--store", "sqlite:///own.db")
+    assert (code, "contains tables of Horae" in said) == (2, True)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_its_processes_end_with_it(folder, number):
     usual = signal.signal(

@@ -52,6 +52,14 @@ def test_set_from_a_file_with_an_expected_version(tmp_path):
     assert api.requests[0].headers["if-match"] == '"1"'
 
 
+def test_exceptions_are_added_to_those_of_the_file(tmp_path):
+    path = tmp_path / "work.yaml"
+    path.write_text("{hours: 09:00-17:00, except: [closed]}\n")
+    api = FakeApi({"PUT /calendars/work": WORK})
+    run(api, "calendars", "set", "work", "-f", str(path), "--except-date", "05-01", "--except", "strike")
+    assert api.requests[0].body == {"hours": "09:00-17:00", "except": ["closed", {"dates": ["05-01"]}, "strike"]}
+
+
 def test_set_requires_opening_times(tmp_path):
     assert run(FakeApi({}), "calendars", "set", "work").exit_code == 2
     path = tmp_path / "work.yaml"

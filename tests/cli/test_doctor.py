@@ -9,6 +9,7 @@ import pytest
 
 from horae.cli.checks import local_checks
 from horae.cli.installation.store_checks import _migrations, _pooler, reported_checks, settings_checks
+from horae.client.client import Client
 from horae.client.transport.transport import ApiResponse, Unanswered
 from horae.config.load import load
 from horae.config.settings import Settings
@@ -45,6 +46,19 @@ def checks(result) -> dict[str, str]:
 
 def answer(date: str = "Fri, 15 Jan 2027 08:00:00 GMT") -> ApiResponse:
     return ApiResponse(status=200, headers={"date": date}, body=json.dumps(HEALTH).encode())
+
+
+@pytest.mark.parametrize("options", [("--data", "state"), ("--config", "state.toml")])
+def test_the_key_comes_from_the_given_folder_or_settings_file(options, tmp_path, monkeypatch):
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "admin.key").write_text("hk_there\n")
+    (tmp_path / "state.toml").write_text('data = "state"\n')
+    keys = []
+    monkeypatch.setattr("horae.cli.remote.Client", lambda **given: keys.append(given["key"]) or Client(**given))
+
+    run(None, "doctor", "--accept-clock", "--server", "http://127.0.0.1:9", *options)
+
+    assert keys == ["hk_there"]
 
 
 def test_servers_without_the_master_key_are_found():
@@ -214,7 +228,7 @@ SEALED = {"decryptable": 2, "undecryptable": 0, "canSeal": True, "problem": None
 @pytest.mark.parametrize(
     ("sealed", "state", "said"),
     [
-        (SEALED, "ok", "all of 2"),
+        (SEALED, "ok", "all 2"),
         (SEALED | {"decryptable": 0}, "ok", "no sealed values"),
         (
             SEALED | {"undecryptable": 3, "missingKeys": ["k1"]},

@@ -100,8 +100,10 @@ def test_a_webhook_is_removed(output, said):
     assert said in told.stdout
 
 
-def test_an_unreadable_secret_file_is_reported():
-    told = run(FakeApi({}), "events", "webhook", "deploy", "github", "--secret-file", "/nope")
+def test_an_unreadable_secret_file_is_reported(tmp_path):
+    (tmp_path / "binary").write_bytes(b"\xff")
+    for path, said in (("/nope", "/nope cannot be read"), (str(tmp_path / "binary"), "is not text in UTF-8")):
+        told = run(FakeApi({}), "events", "webhook", "deploy", "github", "--secret-file", path)
 
-    assert told.exit_code == 2
-    assert "/nope cannot be read" in told.stderr
+        assert told.exit_code == 2
+        assert said in told.stderr

@@ -1,13 +1,20 @@
 """`horae executions` and `horae dlq`."""
 
 import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from horae.cli.workflows import note_of
+from horae.client.kernel.executions import ExecutionsResource
 from horae.errors import Conflict
+from horae.features.artifacts import cli as artifacts
 from tests.cli.fake_api import FakeApi, page, run
 
+NEWEST = "01a3185c-5000-75b9-ba02-4204f7c1bd87"
+UNTIL = "2027-01-15T08:00:00.001Z"  # just after its creation
 FAILED = {
     "executionId": "e1",
     "jobName": "daily",
@@ -17,6 +24,30 @@ FAILED = {
     "errorMessage": "boom\nand more",
     "error": {"type": "ValueError", "traceback": "Traceback ...\nValueError: boom"},
 }
+
+
+@pytest.fixture
+def artifact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every artifact have a content that ends within a character."""
+
+    async def read(*_: object) -> AsyncIterator[bytes]:
+        yield b"done \xc3"
+
+    monkeypatch.setattr(ExecutionsResource, "read_artifact", read)
+
+
+@pytest.mark.usefixtures("artifact")
+def test_an_artifact_with_a_long_name_is_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    name = "\u00fc" * 127
+    assert run(FakeApi({}), "executions", "artifacts", "e1", f"reports/{name}").stdout == f"{name}: 6 bytes.\n"
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.usefixtures("artifact")
+def test_a_terminal_shows_an_incomplete_character_at_the_end_of_an_artifact(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(artifacts, "sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True)))
+    assert run(FakeApi({}), "executions", "artifacts", "e1", "a", "--to", "-").stdout == "done \ufffd"
 
 
 def test_list_filters_and_shows():
@@ -87,10 +118,11 @@ def test_a_log_is_searched():
     assert api.requests[0].query == {"grep": "out of*memory", "level": "error"}
 
 
-def test_the_exit_code_of_a_followed_log_is_the_outcome():
+@pytest.mark.parametrize(("status", "code"), [("success", 0), ("failed", 1), ("cancelled", 1), ("skipped", 0)])
+def test_the_exit_code_of_a_followed_log_is_the_outcome(status, code):
     logs = {"items": [], "nextCursor": "0", "ended": True}
-    api = FakeApi({"GET /executions/e1/logs": logs, "GET /executions/e1": FAILED})
-    assert run(api, "executions", "logs", "-f", "e1").exit_code == 1
+    api = FakeApi({"GET /executions/e1/logs": logs, "GET /executions/e1": {**FAILED, "status": status}})
+    assert run(api, "executions", "logs", "-f", "e1").exit_code == code
 
 
 def test_attempts():
@@ -98,7 +130,7 @@ def test_attempts():
     assert "lost" in run(FakeApi({"GET /executions/e1/attempts": page(attempt)}), "executions", "attempts", "e1").stdout
 
 
-LETTER = {"execution": FAILED, "state": "open", "retriedAs": None}
+LETTER = {"execution": {**FAILED, "executionId": NEWEST}, "state": "open", "retriedAs": None}
 DONE = {"matched": 2, "done": 2, "skipped": 0, "more": False, "executionIds": ["n1", "n2"], "notes": []}
 
 
@@ -160,7 +192,7 @@ def test_a_filter_shows_the_count_and_asks_for_confirmation():
 
     accepted = run(api, "dlq", "discard", "--job", "daily", "--yes", "-o", "json")
     assert json.loads(accepted.stdout)["done"] == 2
-    assert api.requests[-1].body == {"filter": {"job": "daily"}}
+    assert api.requests[-1].body == {"filter": {"job": "daily", "until": UNTIL}}
 
 
 def test_a_filter_is_applied_until_no_dead_letter_is_left():
@@ -172,10 +204,11 @@ def test_a_filter_is_applied_until_no_dead_letter_is_left():
 
     api = FakeApi({"GET /dlq": page(LETTER, next_cursor="c"), "POST /dlq/retry": bulk})
     result = run(api, "dlq", "retry", "--all", "--yes")
-    assert "At least 1 dead letter match." in result.stdout
+    assert "At least 1 dead letter matches." in result.stdout
     assert "Retried 6." in result.stdout
     given = [request.body["filter"] for request in api.requests[1:]]
-    assert given == [{}, {"cursor": "b"}, {"cursor": "c"}]  # never from the newest again: some may have failed again
+    # never from the newest again, and no newer ones than were counted: some may have failed since
+    assert given == [{"until": UNTIL}, {"until": UNTIL, "cursor": "b"}, {"until": UNTIL, "cursor": "c"}]
 
 
 @pytest.mark.parametrize("options", [[], ["e1", "--job", "a"], ["e1", "--all"]])

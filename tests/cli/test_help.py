@@ -42,6 +42,15 @@ def test_every_example_parses(name):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_a_missing_argument_is_named(name):
+    required = [p for p in COMMANDS[name].params if isinstance(p, click.Argument) and p.required]
+    if required:
+        said = CliRunner().invoke(cli, name.split())
+        assert f"Missing argument '{required[0].make_metavar(context_of(name, cli))}'" in said.stderr
+        assert said.exit_code == 2
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_has_a_help_text(name):
     silent = [p.name for p in COMMANDS[name].params if isinstance(p, click.Option) and not p.help]
     assert silent == []

@@ -68,6 +68,7 @@ def test_create_sends_the_given_options():
         ),
         (["--python", "f", "--process-limit", "cpu=1s"], {"python": {"function": "f", "limits": {"cpu": "1s"}}}),
         (["--http", "http://x", "--redirects", "3"], {"http": {"url": "http://x", "redirects": 3}}),
+        (["--http", "http://x", "--redirects", "0"], {"http": {"url": "http://x", "redirects": 0}}),
         (["--every", "5m"], {"schedule": {"every": "5m"}}),
         (["--cron", "0 9 * * *"], {"schedule": "0 9 * * *"}),
         (["--at", "2026-11-15T08:00:00Z"], {"schedule": {"at": "2026-11-15T08:00:00Z"}}),
@@ -89,9 +90,16 @@ def test_each_option_has_its_field(options, said):
     "options",
     [
         ["--command", "a", "--python", "b"],
+        ["--command", "a", "--limit", "k=2,3"],
+        ["--command", "a", "--limit", "k=1/1s,2/1s"],
+        ["--command", "a", "--limit", "k=²"],
         ["--every", "5m", "--schedule", "* * * * *"],
         ["--tz", "UTC"],
         ["--method", "GET"],
+        ["--command", "a", "--redirects", "0"],
+        ["--python", "f", "--user", "u"],
+        ["--http", "http://x", "--user", "u"],
+        ["--http", "http://x", "--process-limit", "cpu=1s"],
         ["--param", "novalue"],
         ["--priority", "10"],
         ["--nonsense"],
@@ -130,6 +138,16 @@ def test_a_file_is_the_base_and_options_win(tmp_path):
     assert api.requests[0].body == {"name": "daily", "command": "python report.py", "retries": 5}
 
 
+def test_the_name_of_a_job_in_a_file_may_be_an_argument(tmp_path):
+    path = tmp_path / "job.yaml"
+    path.write_text("command: python report.py\n")
+    api = FakeApi({"POST /jobs": JOB})
+    run(api, "jobs", "create", "daily", "-f", str(path))
+    assert api.requests[0].body == {"name": "daily", "command": "python report.py"}
+    refused = run(api, "jobs", "create", "-f", str(path))
+    assert (refused.exit_code, "A job needs a name" in refused.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [(Conflict("Taken.", "Choose another."), 4), (NotFound("No.", "Look."), 3), (BadInput("Bad.", "Mend it."), 2)],
@@ -164,6 +182,11 @@ def test_show_omits_empty_fields():
     shown = run(FakeApi({"GET /jobs/daily": JOB}), "jobs", "show", "daily").stdout
     assert "nextFireAt" in shown
     assert "params" not in shown
+
+
+def test_a_weight_is_given_once_for_each_version():
+    refused = run(FakeApi({}), "jobs", "rollout", "start", "daily", "--weight", "6=50", "--weight", "6=10")
+    assert (refused.exit_code, "--weight names version 6 twice." in refused.stderr) == (2, True)
 
 
 def test_show_mentions_an_active_rollout():
@@ -204,10 +227,25 @@ def test_edit_resets_fields_to_their_defaults():
     assert (refused.exit_code, "colour" in refused.stderr) == (2, True)
 
 
+@pytest.mark.parametrize(("option", "field"), [("--retries", "retries"), ("--schedule", "schedule")])
+def test_a_field_is_not_set_and_reset_at_once(option, field):
+    refused = run(FakeApi({}), "jobs", "edit", "daily", option, "3", "--unset", field)
+    assert (refused.exit_code, f"--unset resets {field}, which another option sets." in refused.stderr) == (2, True)
+
+
 def test_edit_can_be_guarded_by_a_version():
     api = FakeApi({"GET /jobs/daily": JOB, "PATCH /jobs/daily": JOB})
-    run(api, "jobs", "edit", "daily", "--retries", "3", "--if-version", "2")
-    assert api.requests[-1].headers["if-match"] == '"2"'
+    for more in ((), ("--dry-run",)):
+        run(api, "jobs", "edit", "daily", "--retries", "3", "--if-version", "2", *more)
+        assert api.requests[-1].headers["if-match"] == '"2"'
+
+
+@pytest.mark.parametrize(
+    "command", ["jobs edit a --retries 3", "jobs rollback a", "calendars set a --hours 09:00-17:00"]
+)
+def test_version_zero_is_refused_because_no_object_has_it(command):
+    refused = run(FakeApi({}), *command.split(), "--if-version", "0")
+    assert (refused.exit_code, "Invalid value for '--if-version'" in refused.stderr) == (2, True)
 
 
 def test_edit_from_a_file_replaces_the_definition(tmp_path):
@@ -234,6 +272,17 @@ def test_edit_without_options_opens_an_editor(monkeypatch):
     assert api.requests[-1].body["retries"] == 9
 
 
+def test_the_editor_keeps_hidden_fields_for_which_the_namespace_may_have_another_default(monkeypatch):
+    monkeypatch.setattr("click.edit", lambda text, **_: text.replace("'true'", "ls"))
+    hidden = {"retries": 0, "priority": 4, "queue": "default", "grace": "10s"}
+    given = {"name": "daily", "command": "true"}
+    api = FakeApi({"GET /jobs/daily": {"jobId": "1", "version": 3, **given, **hidden}, "PUT /jobs/daily": JOB})
+
+    run(api, "jobs", "edit", "daily")
+
+    assert api.requests[-1].body == {"name": "daily", "command": "ls", **hidden}
+
+
 def test_an_editor_left_without_saving_changes_nothing(monkeypatch):
     monkeypatch.setattr("click.edit", lambda *_, **__: None)
     api = FakeApi({"GET /jobs/daily": JOB})
@@ -256,6 +305,15 @@ def test_delete_says_how_to_undo_it():
     result = run(api, "jobs", "delete", "daily", "--queued", "finish")
     assert "horae jobs restore 0190-1" in result.stdout
     assert api.requests[0].query == {"queued": "finish"}
+
+
+def test_deleted_jobs_are_one_document():
+    api = FakeApi({"DELETE /jobs/a": {**JOB, "name": "a"}, "DELETE /jobs/b": {**JOB, "name": "b"}})
+    assert json.loads(run(api, "jobs", "delete", "a", "-o", "json").stdout)["name"] == "a"
+    many = json.loads(run(api, "jobs", "delete", "a", "b", "-o", "json").stdout)
+    assert [one["name"] for one in many["items"]] == ["a", "b"]
+    partly = run(api, "jobs", "delete", "b", "gone", "-o", "json")
+    assert (partly.exit_code, [one["name"] for one in json.loads(partly.stdout)["items"]]) == (3, ["b"])
 
 
 def test_jobs_are_deleted_by_their_tag():
@@ -321,6 +379,15 @@ def test_without_a_version_a_rollback_goes_to_the_one_before():
     run(api, "jobs", "rollback", "daily")
 
     assert (api.requests[-1].body, api.requests[-1].headers["if-match"]) == ({"version": 2}, '"3"')
+
+
+@pytest.mark.parametrize("command", ["diff", "rollback"])
+def test_the_first_version_has_no_earlier_one(command):
+    api = FakeApi({"GET /jobs/daily": {**JOB, "version": 1}})
+    refused = run(api, "jobs", command, "daily")
+    assert (refused.exit_code, "Job daily has no version before version 1." in refused.stderr) == (2, True)
+    assert api.lines == ["GET /jobs/daily"]
+    assert "Invalid value for '[A]': 0" in run(api, "jobs", "diff", "daily", "0").stderr
 
 
 def test_a_diff_is_read_line_by_line():
@@ -419,7 +486,6 @@ def test_waiting_ends_in_time(command):
     assert result.exit_code == 1
     assert "has not ended after 5s" in result.stderr
     assert "horae executions show e1 --wait" in result.stderr
-    assert run(api, *command, "--timeout", "soon").exit_code == 2
 
 
 @pytest.mark.parametrize(("status", "code"), [("success", 0), ("failed", 1), ("cancelled", 1), ("skipped", 0)])

@@ -40,7 +40,12 @@ def test_fields_not_given_stay_and_none_resets():
         {"archive": True, "weight": None},
     ]
     assert run(api, "namespaces", "set", "billing").exit_code == 2
-    assert run(api, "namespaces", "set", "billing", "--retention", "a", "--retention", "b").exit_code != 0
+    for wrong in (("success=",), ("=7d",), ("success=7d", "30d")):
+        flags = [part for text in wrong for part in ("--retention", text)]
+        refused = run(api, "namespaces", "set", "billing", *flags)
+        assert f"--retention {wrong[-1]} does not give an outcome and a time." in refused.stderr
+    refused = run(api, "namespaces", "set", "billing", "--retention", "7d", "--unset", "retention")
+    assert "--unset resets retention, which another option sets." in refused.stderr
 
 
 def test_bounds_of_a_quota_are_changed_or_removed_and_others_stay():

@@ -1,6 +1,10 @@
 """The smaller groups: workers, queues, keys, audit, report, config, version; and errors in general."""
 
 import json
+import os
+import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -153,6 +157,68 @@ def test_report_writes_lines(tmp_path):
     assert run(None, "report", "--result", '{"rows": 1}', env=env).exit_code == 0
     lines = [json.loads(line) for line in output.read_text().splitlines()]
     assert lines == [{"progress": 50, "message": "half"}, {"progress": 99.5}, {"result": {"rows": 1}}]
+
+
+def test_a_report_on_a_full_disk_is_refused(tmp_path):
+    full = run(None, "report", "--progress", "1", env={"HORAE_OUTPUT": "/dev/full"})
+    assert (full.exit_code, "/dev/full cannot be written: No space left on device." in full.stderr) == (2, True)
+
+    output = tmp_path / "output"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5, hard))
+    try:
+        short = run(None, "report", "--progress", "1", env={"HORAE_OUTPUT": str(output)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (short.exit_code, "No space left on device." in short.stderr) == (2, True)
+
+    assert run(None, "report", "--progress", "2", env={"HORAE_OUTPUT": str(output)}).exit_code == 0
+    assert output.read_text() == '{"pro\n{"progress":2}\n'
+
+
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("command", "input", "said"),
+    [
+        ("jobs trigger a --params @gone", None, "gone cannot be read: No such file or directory."),
+        ("jobs trigger a --params @.", None, ". cannot be read: Is a directory."),
+        ("jobs trigger a --params @latin", None, "latin is not text in UTF-8."),
+        ("jobs trigger a --params -", b"\xff", "The input is not text in UTF-8."),
+        ("apply -f -", b"\xff", "The input is not text in UTF-8."),
+        (f"jobs trigger a --params {DEEP}", None, "nested too deeply"),
+        (f"jobs trigger a --param x={DEEP}", None, "nested too deeply"),
+        ("jobs trigger a --param x=\udcff", None, "is not text in UTF-8."),
+        ("jobs show \udcff", None, "is not text in UTF-8."),
+        ("secrets set a --file gone", None, "gone cannot be read: No such file or directory."),
+        ("events webhook a t --secret-file latin", None, "latin is not text in UTF-8."),
+    ],
+)
+def test_unreadable_values_are_refused(command, input, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("latin").write_bytes(b"\xff")
+    refused = run(api := FakeApi({}), *command.split(), input=input)
+    assert (refused.exit_code, said in refused.stderr) == (2, True), refused.stderr
+    assert api.requests == []
+
+
+@pytest.mark.parametrize(
+    "command", ["report --result -", "secrets set a", "apply -f -", "users create a --role viewer --password-stdin"]
+)
+def test_a_closed_input_is_reported(command):
+    program = f"exec {sys.executable} -m horae.cli.main {command} <&-"
+    ended = subprocess.run(
+        ["sh", "-c", program], env=os.environ | {"HORAE_OUTPUT": "x"}, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stderr.startswith("Error: The input is closed.")) == (2, True), ended.stderr
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+def test_output_to_a_closed_stream_is_discarded(closed):
+    program = f"exec {sys.executable} -m horae.cli.main version {closed}"
+    ended = subprocess.run(["sh", "-c", program], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_report_outside_a_job_says_so():

@@ -9,8 +9,8 @@ import stat
 import pytest
 
 from horae.cli.apps import load_app
-from horae.cli.first_key import ensure_key, make_folder, write_private
-from horae.cli.fleet.worker import NoFunctions, unserved_warning, worker_settings
+from horae.cli.first_key import ensure_key, make_folder, private_file
+from horae.cli.fleet.worker import NoFunctions, enrolled, unserved_warning, worker_settings
 from horae.cli.installation.serving import with_reachable_url
 from horae.cli.process import StopSignals, run_until_stopped, signals, unless_aborted
 from horae.client.app import App
@@ -83,6 +83,10 @@ def test_a_worker_warns_about_queues_of_its_app_that_it_does_not_serve():
     assert "--queue default --queue mail" in told
     assert "report" not in told
     assert unserved_warning(Settings(queues=("mail=2", "default=1")), app) == ""
+    assert "with --queue fax=3 --queue default --queue mail." in unserved_warning(
+        Settings(queues=("fax=3", "default")), app
+    )
+    assert "with --queue fax,default,mail." in unserved_warning(Settings(queues=("fax,default",)), app)
     assert unserved_warning(Settings(), NoFunctions()) == ""
 
 
@@ -105,6 +109,9 @@ class FakeKeys:
     def __init__(self, makes: str | None) -> None:
         self.makes = makes
         self.presets: list[str | None] = []
+
+    async def has_admin(self) -> bool:
+        return self.makes is None
 
     async def ensure_admin_key(self, preset: str | None, found: str = "") -> str | None:
         self.presets.append(preset)
@@ -151,8 +158,20 @@ def test_a_folder_that_cannot_be_created_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="cannot be created"):
         make_folder(tmp_path / "file" / "state")
-    with pytest.raises(BadInput, match="cannot be written"):
-        write_private(tmp_path / "gone" / "admin.key", "x")
+    with pytest.raises(BadInput, match="cannot be written"), private_file(tmp_path / "gone" / "admin.key"):
+        raise AssertionError("there is a file")
+
+
+async def test_no_key_is_created_and_no_token_redeemed_that_cannot_be_stored(tmp_path):
+    settings = load({"data": str(tmp_path), "enrol": "he_once"}, {}).settings
+    for name in ("admin.key.new", "worker.key.new"):
+        (tmp_path / name).mkdir()
+    keys = FakeKeys("hk_first")
+    with pytest.raises(BadInput, match=r"admin\.key cannot be written"):
+        await ensure_key(keys, settings)
+    assert keys.presets == []
+    with pytest.raises(BadInput, match=r"worker\.key cannot be written"):
+        await enrolled(settings, ["http://127.0.0.1:9"])
 
 
 def test_a_wildcard_host_is_advertised_by_the_machines_name():

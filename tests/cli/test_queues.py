@@ -53,7 +53,7 @@ def test_a_wait_ends_when_nothing_runs_and_shows_its_progress():
 def test_a_wait_fails_when_the_hold_ends_before_or_after_a_timeout():
     api = FakeApi({"POST /queues/reports/hold": HOLD, "GET /holds": page({**HOLD, "state": "ended"})})
     result = run(api, "queues", "hold", "reports", "--for", "30m", "--wait")
-    assert (result.exit_code, "The hold ended before all running executions had." in result.stderr) == (4, True)
+    assert (result.exit_code, "The hold ended before all running executions ended." in result.stderr) == (4, True)
 
     api = FakeApi({"POST /queues/reports/hold": HOLD, "GET /holds": page(HOLD)})
     result = run(api, "queues", "hold", "reports", "--for", "30m", "--wait", "--timeout", "5s")

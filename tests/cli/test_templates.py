@@ -23,9 +23,13 @@ def test_put_shows_what_changes(tmp_path: Path):
     dry = run(api, "templates", "put", "-f", str(file), "--dry-run")
     assert dry.stdout == (
         "eu:\n  - retries: 1\n  + retries: 2\nus: It has no name.\n"
-        "Version 2 of template backup would change 2 jobs. Nothing was changed.\n"
+        "Version 2 of template backup would be refused: 1 job could no longer be made from it. Nothing was changed.\n"
     )
     assert api.requests[-1].query == {"dryRun": "true"}
+    whole = FakeApi({"PUT /templates/backup": {**TEMPLATE, "affected": TEMPLATE["affected"][:1]}})
+    dry = run(whole, "templates", "put", "-f", str(file), "--dry-run", "--if-version", "0")
+    assert "would change 1 job. Nothing was changed." in dry.stdout
+    assert whole.requests[-1].headers["if-match"] == '"0"'
     run(api, "templates", "put", "backup", "-f", str(file), "--if-version", "1")
     assert (api.requests[-1].query, api.requests[-1].headers["if-match"]) == ({}, '"1"')
 

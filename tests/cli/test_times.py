@@ -1,4 +1,4 @@
-"""Options that take a point in time."""
+"""Options that take a point in time or a length of time."""
 
 import click
 import pytest
@@ -47,6 +47,27 @@ def test_a_date_is_sent_as_its_midnight_in_utc_and_anything_else_as_it_is(typed,
 
     assert (api.requests[0].query["from"], api.requests[0].query["to"]) == (sent, sent)
     assert api.requests[1].body["schedule"] == {"at": sent}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "jobs trigger daily",
+        "executions show e1",
+        "executions cancel e1",
+        "executions rerun e1",
+        "queues drain reports",
+        "queues hold reports --for 30m",
+        "backfills create daily --from 2026-11-01 --to 2026-11-15",
+        "backfills show b1",
+        "namespaces erase billing --confirm billing",
+    ],
+)
+def test_a_wrong_timeout_is_refused_before_any_request(command):
+    refused = run(api := FakeApi({}), *command.split(), "--timeout", "10x")
+    assert refused.exit_code == 2
+    assert "Invalid value for '--timeout': '10x' is not a length of time." in refused.stderr
+    assert api.requests == []
 
 
 def test_a_date_that_does_not_exist_is_refused():

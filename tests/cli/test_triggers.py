@@ -65,6 +65,8 @@ def test_edit_remove_pause_and_resume():
         "Changed trigger nightly"
     )
     assert api.requests[-1].body == {"cron": "0 3 * * *"}
+    run(api, "triggers", "edit", "report", "nightly", "--spread", "1h", "--unset", "calendar")
+    assert api.requests[-1].body == {"spread": "1h", "calendar": None}
     assert run(api, "triggers", "edit", "report", "nightly").exit_code == 2
     assert run(api, "triggers", "pause", "report", "nightly").stdout == "Paused trigger nightly of job report.\n"
     assert run(api, "triggers", "resume", "report", "nightly").stdout == "Resumed trigger nightly of job report.\n"
@@ -107,6 +109,7 @@ def test_a_preview_of_a_jobs_trigger_asks_the_server():
         (["* * * *"], 2, "4 fields"),
         ([], 2, "Give a schedule"),
         (["--trigger", "x"], 2, "--job"),
+        (["0 9 * * *", "--cron", "0 8 * * *"], 2, "once"),
         (["0 9 * * *", "--job", "x"], 2, "cannot be given"),
         (["0 9 * * *", "--from", "tomorrow"], 2, "RFC 3339"),
     ],

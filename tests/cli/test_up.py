@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner, Result
 
-from horae.cli.installation.up import activation, greet
+from horae.cli.installation.up import _exports, activation, greet
 from horae.cli.main import cli
 from horae.config.settings import Settings
 
@@ -153,6 +153,17 @@ def test_the_greeting_shows_how_to_put_the_commands_on_the_path(tmp_path, monkey
     assert activation() == []
 
 
+def test_the_greeting_quotes_folders_for_the_shell(tmp_path, monkeypatch):
+    (tmp_path / "my venv" / "bin").mkdir(parents=True)
+    (tmp_path / "my venv" / "bin" / "activate").touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "my venv"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert activation() == [f". '{tmp_path}/my venv/bin/activate'"]
+    serving = SimpleNamespace(url="http://127.0.0.1:1")
+    [line] = _exports(serving, Settings(data=tmp_path / "my state"))
+    assert line == f"export HORAE_URL=http://127.0.0.1:1 HORAE_DATA='{tmp_path}/my state'"
+
+
 def test_it_warns_when_other_machines_can_connect_and_shows_a_working_link(tmp_path):
     with running(tmp_path, "--host", "0.0.0.0") as everywhere:
         assert everywhere.url.startswith("http://127.0.0.1:")
@@ -267,6 +278,15 @@ def test_sigterm_drains_and_the_state_is_kept(tmp_path):
     with running(tmp_path) as second:
         assert (tmp_path / "admin.key").read_text() == key
         assert second.json("jobs", "show", "kept")["name"] == "kept"
+
+
+def test_draining_its_worker_leaves_the_server_running(tmp_path):
+    with running(tmp_path) as alone:
+        alone.run("workers", "drain", f"embedded@{platform.node()}")
+        assert next(line for line in alone.process.stderr if "was drained" in line).startswith("The worker was drained")
+        assert alone.json("jobs", "list")["items"] == []
+        alone.process.send_signal(signal.SIGTERM)
+        assert alone.process.wait(10) == 0
 
 
 def test_a_second_owner_and_a_taken_port_are_reported_and_nothing_hangs(up):

@@ -73,6 +73,12 @@ async def test_a_lost_post_is_repeated_with_the_same_key_and_body():
     assert len({(call.headers["idempotency-key"], call.body) for call in server.calls}) == 1
 
 
+async def test_a_lost_deletion_is_repeated_with_the_same_key():
+    client, server, _ = client_of(LOST, ok(JOB))
+    await client.jobs.delete("a")
+    assert len({call.headers["idempotency-key"] for call in server.calls}) == 1
+
+
 async def test_each_post_has_a_key_of_its_own_and_reads_have_none():
     client, server, _ = client_of(ok(JOB))
 
@@ -215,6 +221,71 @@ async def test_calls_carry_the_key_and_quote_parts_of_the_path():
     await client.jobs.get("a/b?c")
     assert server.calls[0].path == "/api/v1/jobs/a%2Fb%3Fc"
     assert server.calls[0].headers["authorization"] == "Bearer hk_test"
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+async def test_a_name_that_would_change_the_path_is_refused(name):
+    client, server, _ = client_of(ok(JOB))
+    with pytest.raises(BadInput, match="is not a name or an id"):
+        await client.triggers.remove("j", name)
+    assert server.calls == []
+
+
+async def test_a_redirect_is_an_error_that_names_its_target():
+    client, _, _ = client_of(ApiResponse(status=302, headers={"location": "https://sso.example.com/login"}))
+    for call in (client.jobs.pause("a"), anext(client.backup())):
+        with pytest.raises(HoraeError, match=r"http://scripted .* redirects to https://sso\.example\.com/login"):
+            await call
+
+
+@pytest.mark.parametrize("body", [b"<html>Welcome</html>", b"[]", b'{"message": "Hi."}', b""])
+async def test_the_answer_of_another_web_server_is_reported(body):
+    client, _, _ = client_of(ApiResponse(status=200, body=body))
+    for call in (client.jobs.get("a"), client.jobs.list()):
+        with pytest.raises(HoraeError, match="does not answer like a Horae server"):
+            await call
+
+
+async def test_the_key_is_sent_without_the_end_of_its_line():
+    _, server, _ = client_of(ok(JOB))
+    await Client(key="hk_test\n", transport=server).jobs.get("a")
+    assert server.calls[0].headers["authorization"] == "Bearer hk_test"
+
+
+@pytest.mark.parametrize(
+    ("given", "named"), [({"key": "hk_t\u00e9"}, "key"), ({"namespace": "caf\u00e9"}, "namespace")]
+)
+async def test_characters_that_http_cannot_carry_are_refused_without_the_value(given, named):
+    _, server, _ = client_of(ok(JOB))
+    with pytest.raises(BadInput, match=f"The {named} has characters that HTTP cannot carry") as refused:
+        await Client(transport=server, **given).jobs.get("a")
+    assert given[named] not in str(refused.value)
+    assert server.calls == []
+
+
+async def test_long_requests_have_a_long_timeout():
+    client, server, _ = client_of(ok({}))
+    assert [piece async for piece in client.backup()] == [b"{}"]
+    await client.audit.executions()
+    await client.audit.executions(repair=True)
+    assert [(call.method, call.timeout) for call in server.calls] == [("GET", 600), ("GET", 600), ("POST", 600)]
+
+
+async def test_a_busy_server_delays_no_request_to_the_next_one():
+    servers = Dead("http://a", "http://b")
+    answers = [problem(503, "busy", retry_after=60), ok(JOB)]
+
+    async def send(call: ApiRequest) -> ApiResponse:
+        with suppress(Unanswered):
+            await Dead.send(servers, call)
+        return answers.pop(0)
+
+    servers.send = send  # type: ignore[method-assign]
+    clock = QuickClock()
+    client = Client(key="k", transport=servers, env=virtual_env(1, clock))  # type: ignore[arg-type]
+    assert (await client.jobs.get("a")).name == "a"
+    assert servers.asked == ["http://a", "http://b"]
+    assert sum(clock.slept) < 1
 
 
 async def test_filters_are_in_camel_case_without_absent_ones():

@@ -1,9 +1,13 @@
 """Waiting, following and the stream."""
 
+import asyncio
+
 import pytest
 
+from horae.client.kernel.executions import LOOKS
 from horae.client.transport.transport import ApiRequest, ApiResponse
-from tests.client.fakes import client_of, ok
+from horae.errors import NotFound
+from tests.client.fakes import client_of, ok, problem
 
 
 def execution(status: str) -> ApiResponse:
@@ -19,16 +23,49 @@ async def test_waiting_continues_until_the_end():
     assert clock.slept == [0.02, 0.04]
 
 
-async def test_waiting_ends_with_its_timeout():
+async def test_waiting_ends_with_its_timeout_and_one_more_check():
     client, _, clock = client_of(execution("running"))
     with pytest.raises(TimeoutError, match="still running after 3 s"):
         await client.executions.wait("e", timeout=3)
-    assert sum(clock.slept) <= 3
+    assert sum(clock.slept) == pytest.approx(3)
+
+    client, _, _ = client_of(execution("running"), execution("success"))
+    assert (await client.executions.wait("e", timeout=0.01)).is_final
 
 
 async def test_many_are_waited_for_together():
     client, _, _ = client_of(execution("queued"), execution("success"))
     assert [one.status for one in await client.executions.wait_all(["e", "f"])] == ["success", "success"]
+
+
+async def test_only_some_of_many_are_checked_at_the_same_time():
+    client, server, _ = client_of(execution("success"))
+    asked, most = 0, 0
+    send = server.send
+
+    async def counted(call: ApiRequest) -> ApiResponse:
+        nonlocal asked, most
+        asked += 1
+        most = max(most, asked)
+        await asyncio.sleep(0)
+        asked -= 1
+        return await send(call)
+
+    server.send = counted  # type: ignore[method-assign]
+    await client.executions.wait_all([str(n) for n in range(4 * LOOKS)])
+    assert most == LOOKS
+
+
+async def test_an_error_ends_the_wait_for_all():
+    client, server, _ = client_of(
+        lambda call: problem(404, "not-found") if call.path.endswith("/f") else execution("queued")
+    )
+    with pytest.raises(NotFound):
+        await client.executions.wait_all(["e", "f"])
+    asked = len(server.calls)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert len(server.calls) == asked
 
 
 def lines(cursor: str, *texts: str, ended: bool = False) -> ApiResponse:
@@ -122,5 +159,6 @@ async def test_a_result_is_fetched_from_its_artifact():
     final = await client.executions.wait("e")
     assert await client.executions.result(final) == [1, 2, 3]
     assert server.calls[-1].path == "/api/v1/executions/e/artifacts/%3Aresult"
-    client, _, _ = client_of(ok({"executionId": "e", "status": "success", "result": {"rows": 1}}))
-    assert await client.executions.result(await client.executions.get("e")) == {"rows": 1}
+    for own in ({"rows": 1}, {"$artifact": "a"}, {"$artifact": {"name": "a"}}):
+        client, _, _ = client_of(ok({"executionId": "e", "status": "success", "result": own}))
+        assert await client.executions.result(await client.executions.get("e")) == own

@@ -42,10 +42,32 @@ def test_a_preset_key_is_found_in_the_same_environment(monkeypatch):
     assert resolve()[1] == "preset"
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8420", "ftp://a", "http://", "nonsense"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "127.0.0.1:8420", "ftp://a", "http://", "nonsense", ",", "http://[::1", "http://a:84200", "http://a:b", "http://a:0",
+        "http://a\x01",
+    ],
+)  # fmt: skip
 def test_an_invalid_url_is_refused(url):
     with pytest.raises(BadInput, match="is not a server's URL"):
         resolve(url)
+
+
+def test_an_empty_list_of_urls_is_refused(monkeypatch):
+    monkeypatch.setenv("HORAE_URL", ",")
+    with pytest.raises(BadInput, match="is not a server's URL"):
+        resolve()
+
+
+def test_a_key_file_that_is_not_text_counts_as_absent(tmp_path):
+    (tmp_path / "admin.key").write_bytes(b"\xff")
+    assert resolve()[1] == ""
+
+
+def test_the_end_of_a_line_is_no_part_of_a_key(monkeypatch):
+    monkeypatch.setenv("HORAE_KEY", "hk_env\n")
+    assert resolve()[1] == "hk_env"
 
 
 def test_loopback():

@@ -25,6 +25,12 @@ def test_python_values_are_converted():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("interval", [NOON, (NOON,), {"start": NOON, "end": NOON}, "2026-11-15"])
+def test_an_interval_is_a_pair(interval):
+    with pytest.raises(TypeError, match=r"the option 'interval' of submit\(\.\.\.\) takes a pair of instants"):
+        described({"interval": interval}, OF_ONE, "submit(...)")
+
+
 def test_defaults_are_not_sent():
     assert described({"propagate": True, "wait_for_dependencies": False, "tags": {}}, OF_ONE, "submit(...)") == {}
 

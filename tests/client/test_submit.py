@@ -70,7 +70,7 @@ async def test_values_without_a_json_form_are_refused_before_sending():
     with pytest.raises(BadInput, match="cannot be sent: object"):
         await client.submit("a", {"x": object()})
     with pytest.raises(BadInput, match="cannot be sent"):
-        await client.submit_many("a", [{"x": object()}])
+        await client.submit_many("a", [{"x": object()}], atomic=True)
     assert server.calls == []
 
 
@@ -89,7 +89,7 @@ async def test_many_are_sent_a_thousand_per_request_and_answered_in_order():
 def test_large_items_are_sent_in_smaller_requests():
     items = [{"i": i, "text": "x" * 100_000} for i in range(200)]
 
-    bodies = list(chunks({"job": "a"}, items))
+    bodies = list(chunks({"job": "a"}, items, {}))
 
     assert max(map(len, bodies)) <= MOST_BYTES + 100
     assert [item["i"] for body in bodies for item in msgspec.json.decode(body)["items"]] == list(range(200))
@@ -102,6 +102,19 @@ async def test_refused_items_carry_their_error():
     assert good.error is None
     assert bad.execution_id is None
     assert bad.error == refused["error"]
+
+
+async def test_items_without_a_json_form_are_refused_beside_the_others():
+    client, server, _ = client_of(accept)
+
+    done = await client.submit_many("a", ({"i": object() if i in (7, 2_500, 2_999) else i} for i in range(3_500)))
+
+    assert [i for i, one in enumerate(done) if one.error] == [7, 2_500, 2_999]
+    assert "cannot be sent: object" in done[7].error["detail"]
+    assert [int(one.id) for one in done if one.id] == [i for i in range(3_500) if i not in (7, 2_500, 2_999)]
+    assert len(server.calls) == 4
+    assert (await client.submit_many("a", [{"i": object()}]))[0].error["type"] == "urn:horae:bad-input"
+    assert len(server.calls) == 4
 
 
 async def test_all_or_nothing_is_one_request():

@@ -57,6 +57,12 @@ def test_it_is_created_like_the_async_client():
     sync.close()
 
 
+def test_properties_have_their_values():
+    client, _, _ = client_of(ok({}))
+    with client.sync as sync:
+        assert sync.place == "http://scripted"
+
+
 def test_its_own_loop_refuses_to_wait_for_itself():
     client, _, _ = client_of(ok({}))
     with client.sync as sync:
@@ -117,6 +123,13 @@ async def test_streams_of_an_embedded_server_reach_other_threads():
 def test_wrong_params_are_refused_at_once():
     with pytest.raises(TypeError, match="named does not accept 'tto' here; its params are to"):
         App().job(named).submit(tto="a")
+
+
+def test_params_that_a_call_takes_only_by_name_are_not_filled_by_position():
+    def mail(to: str, *, copy: str = "") -> None: ...
+
+    with pytest.raises(TypeError, match="mail takes 1 params by position, but 2 were given"):
+        App().job(mail).submit("a", "b")
 
 
 def test_a_submission_may_be_a_task_or_run_on_its_own():

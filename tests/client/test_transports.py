@@ -23,7 +23,7 @@ async def echo(scope, receive, send):
     headers = {name.decode(): value.decode() for name, value in scope["headers"]}
     document = {"path": scope["path"], "query": scope["query_string"].decode(), "body": body.decode()}
     document |= {"method": scope["method"], "key": headers.get("idempotency-key")}
-    status = 404 if scope["path"] == "/missing" else 200
+    status = {"/missing": 404, "/busy": 503}.get(scope["path"], 200)
     await send({"type": "http.response.start", "status": status, "headers": [(b"X-Told", b"yes")]})
     if scope["path"] == "/stream":
         await send({"type": "http.response.body", "body": b"one", "more_body": True})
@@ -94,6 +94,30 @@ async def test_an_application_that_fails_leaves_its_outcome_unknown():
     assert caught.value.sent
 
 
+async def test_an_answer_without_an_end_is_no_answer():
+    async def application(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"half", "more_body": True})
+
+    with pytest.raises(Unanswered, match="before the end of its answer"):
+        await EmbeddedTransport(application).send(ApiRequest(method="GET", path="/"))
+
+
+async def test_an_embedded_server_waits_for_a_slow_reader():
+    sent = 0
+
+    async def application(scope, receive, send):
+        nonlocal sent
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for sent in range(1, 101):
+            await send({"type": "http.response.body", "body": b"x", "more_body": sent < 100})
+
+    async with EmbeddedTransport(application).open(ApiRequest(method="GET", path="/")) as opened:
+        assert await anext(opened.chunks) == b"x"
+        assert sent < 100
+        assert [chunk async for chunk in opened.chunks] == [b"x"] * 99
+
+
 async def test_a_server_that_does_not_listen_received_no_request(unused_port):
     transport = HttpClientTransport([f"http://127.0.0.1:{unused_port}"])
     with pytest.raises(Unanswered) as caught:
@@ -121,19 +145,23 @@ async def test_calls_never_return_to_a_failed_server(unused_port):
 
 
 @pytest.mark.parametrize(
-    ("urls", "headers", "waits"),
+    ("urls", "method", "headers", "waits"),
     [
-        (["http://a", "http://b"], {"idempotency-key": "k"}, 15),
-        (["http://a", "http://b"], {}, 60),
-        (["http://a"], {"idempotency-key": "k"}, 60),
+        (["http://a", "http://b"], "POST", {"idempotency-key": "k"}, 15),
+        (["http://a", "http://b"], "POST", {}, 60),
+        (["http://a", "http://b"], "GET", {}, 15),
+        (["http://a"], "POST", {"idempotency-key": "k"}, 60),
     ],
 )
-async def test_a_silent_server_among_several_is_left_early(urls, headers, waits):
-    transport = HttpClientTransport(urls)
-    http = await transport._http.here(transport._connect)
-    request = transport._request(http, ApiRequest(method="POST", path="/", headers=headers))
-    assert request.extensions["timeout"]["read"] == waits
-    await transport.close()
+def test_a_silent_server_among_several_is_left_early(urls, method, headers, waits):
+    assert HttpClientTransport(urls)._patience(ApiRequest(method=method, path="/", headers=headers)) == waits
+
+
+async def test_a_server_that_is_not_ready_is_left():
+    async with over_http() as transport:
+        transport._urls.append("http://127.0.0.1:1")
+        assert (await transport.send(ApiRequest(method="GET", path="/busy"))).status == 503
+        assert transport.place == "http://127.0.0.1:1"
 
 
 @pytest.fixture

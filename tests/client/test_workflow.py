@@ -1,5 +1,6 @@
 """`@app.workflow`: calls become steps, values become expressions, and operations that need a value now are refused."""
 
+import re
 from datetime import date, timedelta
 
 import pytest
@@ -25,6 +26,7 @@ PARAMS = WorkflowExpression("params")
         ("x" + PARAMS["s"], '${"x" + params.s}'),
         (PARAMS["parts"].size() >= 2, "${size(params.parts) >= 2}"),
         (PARAMS["parts"].contains("x"), '${"x" in params.parts}'),
+        (PARAMS["s"] == "caf\u00e9 \U0001f600", '${params.s == "caf\u00e9 \U0001f600"}'),
         (PARAMS["ok"] | (PARAMS["n"] != None), "${params.ok || (params.n != null)}"),  # noqa: E711
     ],
 )
@@ -217,6 +219,47 @@ def test_mistakes_are_reported_at_their_place():
 
     with pytest.raises(TypeError, match="has an unknown parameter 'mistake'"):
         good.on_failure(lambda mistake: None)
+    good.on_failure(lambda: extract("2026-11-15"))
+    with pytest.raises(BadInput, match="has two functions for on_failure"):
+        good.on_failure(lambda: extract("2026-11-16"))
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda job: job.map([1], 2, 3), "takes 1 params by position after the items, not 2"),
+        (lambda job: job.map([1], 2, factor=3), "got 'factor' twice"),
+        (lambda job: job.step(timeout_="5m")(1), "has no option 'timeout_': did you mean 'timeout"),
+        (lambda job: job.step(whlie_="x")(1), "did you mean 'while_'"),
+    ],
+)
+def test_wrong_arguments_of_a_step_are_refused(call, said):
+    job = made().jobs["transform"]
+    with pytest.raises(TypeError, match=re.escape(said)):
+        App().workflow(name="wrong")(lambda: call(job))
+
+
+def test_an_option_of_a_step_that_is_none_has_no_effect():
+    job = made().jobs["transform"]
+
+    @App().workflow
+    def plain():
+        job.step(after=None, params=None, while_=None, retries=None)(1)
+
+    (only,) = plain.definition()["workflow"]["steps"]
+    assert only == {"name": "transform", "job": "transform", "params": {"part": 1}}
+
+
+def test_a_workflow_takes_the_options_of_a_job_in_the_same_forms():
+    app = made()
+
+    @app.workflow(retry={"give_up_on": [ValueError], "delay": timedelta(seconds=5)}, dependencies=[app.jobs["extract"]])
+    def careful():
+        app.jobs["remove"](1)
+
+    document = careful.definition()
+    assert document["retry"] == {"giveUpOn": ["ValueError"], "delay": 5.0}
+    assert document["dependencies"] == ["extract"]
 
 
 OF_ANY_TYPE = (5, "x", None, [], {}, [5], {"x": 5})

@@ -94,6 +94,7 @@ def test_numbers_match_the_program():
     assert f"`protocol` is {protocol.PROTOCOL}." in TEXT
     assert f"| channels of a session | {protocol.CHANNELS} |" in TEXT
     assert f"| submissions in one call | {protocol.MOST_CHILDREN} |" in TEXT
+    assert f"| the name of a `call` | 1 to {protocol.MAX_CALL} characters |" in TEXT
     assert (instant_of_year(2201), 36_525 * 86_400 * 1_000_000) == (END_OF_RANGE, LONGEST)
     assert f"slower than the worker's: {SLACK // 1_000_000} seconds after" in TEXT
     assert f"| progress | {protocol.MAX_PROGRESS} characters" in TEXT

@@ -83,6 +83,17 @@ async def test_recipients_that_a_mail_server_refuses_are_reported():
         await over
 
 
+async def test_the_event_loop_waits_for_no_certificates_and_for_no_name_of_this_host(monkeypatch):
+    threads: list[threading.Thread] = []
+    name, trusted = socket.getfqdn(), ssl.create_default_context()
+    monkeypatch.setattr(socket, "getfqdn", lambda: threads.append(threading.current_thread()) or name)
+    monkeypatch.setattr(ssl, "create_default_context", lambda: threads.append(threading.current_thread()) or trusted)
+    with pytest.raises(OSError):
+        await sending(1)
+    assert len(threads) == 2
+    assert threading.current_thread() not in threads
+
+
 @pytest.mark.parametrize("last_words", [b"", b"421 busy\r\n", b"nonsense\r\n"])
 async def test_an_accepted_mail_is_delivered_however_the_server_disconnects(last_words: bytes):
     async def talk(reader, writer):

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from horae.engine.definitions.document_applier import MOST, Documents
+from horae.env import SECOND
 from horae.errors import BadInput, Busy, HoraeError
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE
+from tests.waiting import eventually
 
 CALENDAR = {"name": "work", "hours": "MON-FRI 09:00-17:00"}
 TEMPLATE = {"name": "backup", "parameters": {"region": {"type": "string"}}, "job": {"command": "b ${with.region}"}}
@@ -130,6 +132,19 @@ async def test_a_concurrent_edit_runs_before_or_after_an_apply(stage: Stage):
     done = await asyncio.gather(*works, return_exceptions=True)
     assert [one for one in done if isinstance(one, BaseException) and not isinstance(one, HoraeError)] == []
     assert {(await stage.node.definitions.jobs.get(NAMESPACE, job["name"])).description for job in JOBS} == {"new"}
+
+
+async def test_fires_that_become_due_before_the_turn_of_an_apply_are_decided(stage: Stage):
+    applier = stage.node.definitions.document_applier
+    await stage.job("hourly", schedule={"every": "1h"})
+    async with applier._turns[NAMESPACE]:
+        applying = asyncio.create_task(
+            applier.apply(NAMESPACE, Documents(jobs=[{"name": "hourly", "command": "true", "schedule": "0 5 * * *"}]))
+        )
+        await eventually(lambda: applier._turns[NAMESPACE]._waiters)
+        stage.world.clock.advance(3600 * SECOND)
+    await applying
+    assert await stage.world.rows("SELECT disposition FROM fires") == [("fired",)]
 
 
 async def test_the_number_of_documents_is_limited(stage: Stage):

@@ -16,8 +16,9 @@ from horae.features.archive.engine import archiver as archiving
 from horae.features.archive.engine import files as writing
 from horae.features.archive.engine import reader as reading
 from horae.features.archive.part import ArchivePart
+from horae.features.artifacts.part import ArtifactsPart
 from horae.features.artifacts.store import artifacts
-from horae.features.erasure.model import ErasureSelection
+from horae.features.erasure.model import EraseNamespace, ErasureSelection
 from horae.features.erasure.part import ErasurePart
 from horae.model.base.ids import parcel_of
 from horae.model.fleet.submit import Submit
@@ -241,6 +242,80 @@ async def test_child_executions_of_a_person_are_erased_from_files(node: ServerNo
     ).erased == 0
 
 
+@pytest.mark.parametrize("failing", ["write", "remove"])
+async def test_a_repeated_erasure_finds_child_executions_in_files(
+    node: ServerNode, clock: VirtualClock, tmp_path, monkeypatch, failing: str
+):
+    """The storage fails for the second file that an erasure rewrites, or cannot remove the replaced files."""
+    await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
+    await archive_all(node)
+    (parent,) = await ended(node, "ada")
+    clock.advance(6 * DAY)
+    (child,) = await ended(node, "letters of ada", parent=UUID(parent))
+    clock.advance(5 * DAY)
+    await round_of(node)
+    clock.advance(6 * DAY)
+    await round_of(node)
+    place, written = node.part(ErasurePart).erasures._archive._place, []
+    write = place.write
+
+    async def second_fails(location, pieces):
+        written.append(location)
+        if len(written) == 2:
+            raise RuntimeError("connection refused")
+        await write(location, pieces)
+
+    async def fails(location):
+        raise RuntimeError("connection refused")
+
+    async def erase() -> int:
+        return (
+            await node.part(ErasurePart).erasures.erase(1, ErasureSelection(params={"customer": "ada"}), None, 100)
+        ).erased
+
+    with monkeypatch.context() as patched:
+        patched.setattr(place, failing, second_fails if failing == "write" else fails, raising=False)
+        if failing == "write":
+            with pytest.raises(Busy, match="cannot be rewritten"):
+                await erase()
+        else:
+            assert await erase() == 2
+    assert await erase() == (2 if failing == "write" else 0)
+
+    shown = (await node.part(ArchivePart).reader.list(1)).items
+    assert [(str(one.execution_id), bytes(one.params)) for one in shown] == [
+        (child, b'"(erased)"'),
+        (parent, b'"(erased)"'),
+    ]
+    await node.part(ArtifactsPart).sweeper.step()
+    assert not any(b"ada" in content for content in files(tmp_path))
+
+
+async def test_an_erasure_up_to_an_instant_includes_files_with_later_executions(
+    node: ServerNode, clock: VirtualClock, tmp_path
+):
+    await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
+    await archive_all(node)
+    (old,) = await ended(node, "ada")
+    clock.advance(SECOND)
+    before = node.env.now()
+    (new,) = await ended(node, "bob")
+    clock.advance(11 * DAY)
+    await round_of(node)
+    request = EraseNamespace(confirm="default", before=before)
+    erasures = node.part(ErasurePart).namespace_erasures
+
+    done = await erasures.erase(LOCAL, "default", request)
+
+    assert (done.executions, done.files, done.complete) == (1, 0, True)
+    assert await archived(node) == [new, old]
+    (content,) = files(tmp_path)
+    assert (b"ada" in content, b"bob" in content) == (False, True)
+    assert (await erasures.erase(LOCAL, "default", request)).executions == 0
+    await damage(tmp_path, "cut off")
+    assert not (await erasures.erase(LOCAL, "default", request)).complete
+
+
 async def damage(tmp_path, how: str) -> str:
     """Damage the newest file of the archive and return its location."""
     newest = max((tmp_path / "artifacts" / "archive" / "1").iterdir())
@@ -295,6 +370,9 @@ async def test_an_unreachable_archive_storage_is_reported(node: ServerNode, cloc
     monkeypatch.setattr(node.part(ArchivePart).reader._place, "read", away, raising=False)
     with pytest.raises(Busy, match="cannot be read"):
         await node.part(ArchivePart).reader.list(1)
+    monkeypatch.setattr(node.part(ErasurePart).erasures._archive._place, "read", away, raising=False)
+    with pytest.raises(Busy, match="cannot be read"):
+        await node.part(ErasurePart).erasures.erase(1, ErasureSelection(params={"customer": "ada"}), None, 100)
 
 
 async def test_files_outside_the_searched_range_are_not_opened(node: ServerNode, clock: VirtualClock, monkeypatch):
@@ -352,7 +430,7 @@ async def test_a_full_archive_storage_is_retried_with_backoff_and_reported(
     assert "No space left on device" in problem
     assert at == since
     assert not list((tmp_path / "artifacts").rglob("*.gz"))  # a partial file would fill the disk
-    assert await node.store.read(lambda: artifacts.locations_to_delete(node.env.now(), 10)) == []
+    assert await node.store.read(lambda: artifacts.litter(node.env.now(), 10)) == []
 
     clock.advance(int(archiving.WALK) * SECOND)
     await round_of(node)
@@ -407,7 +485,7 @@ async def test_executions_erased_during_archiving_do_not_return(
         await round_of(node)
     assert [(one.erased, one.not_ended) for one in receipts] == [(1, [])]
     assert files(tmp_path) == []  # it is not referenced: it is deleted at once
-    assert await node.store.read(lambda: artifacts.locations_to_delete(node.env.now(), 10)) == []
+    assert await node.store.read(lambda: artifacts.litter(node.env.now(), 10)) == []
 
     await round_of(node)
     assert await archived(node) == old[::-1]

@@ -5,6 +5,7 @@ import pytest
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
 from horae.env import SECOND
+from horae.features.backfills.engine import backfiller
 from horae.features.backfills.engine.backfiller import BUSY, IDLE, Backfiller
 from horae.features.backfills.model.values import Backfill
 from horae.features.backfills.store import backfills
@@ -33,9 +34,9 @@ async def server(world: World) -> Server:
     return made
 
 
-async def missed(world: World, fires: int = 6, **more: object) -> Backfill:
+async def missed(world: World, fires: int = 6, name: str = "job", **more: object) -> Backfill:
     """Create a backfill of missed fires."""
-    start, job = world.now(), await world.job()
+    start, job = world.now(), await world.job(name)
     rules = Rules(overlap="allow", misfire=Misfire(policy="skip"), grace=0)
     await add_trigger(world, job, Interval(every=MINUTE, anchor=start), rules)
     world.clock.advance(fires * MINUTE + SECOND)
@@ -85,6 +86,21 @@ async def test_a_server_continues_the_backfill_of_another(world: World):
     done = await world.store.read(lambda: backfills.get(backfill.id, NAMESPACE))
     assert (done.state, done.counts.started, done.counts.succeeded) == ("done", 6, 6)
     assert await (await server(world)).backfiller.step() == IDLE
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_backfills_that_wait_or_fail_do_not_stop_later_ones(world: World, monkeypatch, fails: bool):
+    monkeypatch.setattr(backfiller, "TOGETHER", 2)
+    old, one = [await missed(world, name=name, max_concurrent=1) for name in "ab"], await server(world)
+    await one.backfiller.step()
+    new, real = await missed(world), backfiller.process
+    if fails:
+        monkeypatch.setattr(backfiller, "process", lambda id, *a, **k: real(id, *a, **k) if id == new.id else 1 / 0)
+
+    await one.backfiller.step()
+
+    assert (await world.store.read(lambda: backfills.get(new.id, NAMESPACE))).counts.started == 6
+    assert one.backfiller._jobs == {backfill.job for backfill in (*old, new)}
 
 
 async def test_many_fires_with_room_for_all_are_started_at_once_in_batches(world: World):

@@ -122,6 +122,26 @@ async def test_a_cancelled_flush_cancels_waiting_callers():
             await task
 
 
+async def test_a_flush_that_is_cancelled_while_it_repeats_items_cancels_their_callers():
+    repeating = asyncio.Event()
+
+    async def run(batch):
+        if len(batch) > 1:
+            raise ValueError("bad")
+        repeating.set()
+        await asyncio.Event().wait()
+
+    batcher = Batcher(run, most=10)
+    asked = [asyncio.create_task(batcher.do(word)) for word in "ab"]
+    await repeating.wait()
+    for flush in list(batcher._flushes):
+        flush.cancel()
+
+    for task in asked:
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 30)
+
+
 async def test_a_batch_with_an_unknown_outcome_is_not_repeated():
     ran = []
 

@@ -7,7 +7,9 @@ from horae.errors import BadInput, Conflict
 from horae.features.events.part import EventsPart
 from horae.model.fleet.submit import Submit
 from horae.model.triggers.events.values import NewEvent
+from horae.store.admission import circuits
 from tests.engine.explain_stage import Stage
+from tests.engine.outage import fails
 from tests.store_contract.world import NAMESPACE
 
 CIRCUIT = {"failures": "50%", "minimum": 2, "openFor": "30s"}
@@ -90,6 +92,38 @@ async def test_a_manually_opened_circuit_stays_open_until_reset(stage: Stage):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("before", "key", "after"),
+    [
+        (CIRCUIT, None, None),
+        ({**CIRCUIT, "key": "${params.host}"}, "a", None),
+        ({**CIRCUIT, "key": "${params.host}"}, "a", CIRCUIT),
+        (CIRCUIT, None, {**CIRCUIT, "key": "${params.host}"}),
+    ],
+    ids=["removed", "removed with its key", "without its key", "with a key"],
+)
+async def test_a_circuit_that_its_job_no_longer_has_lets_executions_start(stage: Stage, before, key, after):
+    await stage.job(circuit=before)
+    worker = await stage.worker()
+    await stage.node.admission.circuit_breakers.open(NAMESPACE, "job", by="key:1", key=key)
+    waiting = await stage.submit(params=Raw(b'{"host":"a"}'))
+    await worker.ask()
+    assert "circuit" in await stage.blockers(waiting)
+    await stage.node.definitions.jobs.edit(NAMESPACE, "job", {"circuit": after})
+    assert await stage.starts(waiting)
+
+
+async def test_attempts_are_counted_although_the_first_transaction_fails(stage: Stage, monkeypatch):
+    await stage.job(circuit=CIRCUIT, retries=0)
+    worker = await stage.worker(2)
+    for _ in range(2):
+        assert await stage.starts(await stage.submit())
+    await worker.end("failed")
+    await fails(monkeypatch, stage.node.admission.circuit_monitor, circuits, "count_attempts")
+    await stage.pass_time(1)
+    assert await state(stage) == "open"
+
+
 async def test_fires_are_delayed_and_the_ledger_says_so(stage: Stage):
     await stage.job(circuit=CIRCUIT, schedule={"every": "10s"})
     await stage.worker()
@@ -115,6 +149,19 @@ async def test_fires_and_events_of_a_key_whose_circuit_is_open_are_delayed_and_t
     sent = [NewEvent(name="upload", payload=b'{"host": "%b"}' % host) for host in (b"down", b"up")]
     down, up = await stage.node.part(EventsPart).intake.send(NAMESPACE, sent)
     assert [one.fired[0].cause for one in (down, up)] == ["delayed: its circuit is open", "the event came"]
+
+
+async def test_an_event_that_fills_in_no_key_starts_an_execution_with_the_circuit_of_the_empty_key(stage: Stage):
+    told = {"name": "told", "event": "upload"}
+    await stage.job(circuit={**CIRCUIT, "key": "${params.host}"}, triggers=[told])
+    await stage.node.admission.circuit_breakers.open(NAMESPACE, "job", by="key:1", key="")
+
+    (sent,) = await stage.node.part(EventsPart).intake.send(NAMESPACE, [NewEvent(name="upload", payload=b"{}")])
+
+    (fired,) = sent.fired
+    assert fired.cause == "delayed: its circuit is open"
+    blocker = (await stage.blockers(fired.execution_id))["circuit"]
+    assert blocker.opens_when.endswith("`horae circuits reset job --key ''`.")
 
 
 async def test_a_job_without_a_circuit_has_none_to_override(stage: Stage):

@@ -21,8 +21,8 @@ from horae.model.triggers.decisions.rules import Misfire, Rules
 from horae.model.triggers.decisions.values import Interval
 from horae.store.contract import Store
 from horae.store.sqlite.memory import MemoryDriver
-from tests.engine.objects import base_of, deletions_of, scheduler_of
-from tests.store_contract.world import World, add_trigger, success
+from tests.engine.objects import base_of, deletions_of, jobs_of, scheduler_of
+from tests.store_contract.world import World, add_trigger, rank, success
 
 TIMEOUT = 15
 HOUR = 3600 * SECOND
@@ -242,7 +242,9 @@ async def test_a_jump_by_years_expires_nothing_and_makes_nothing_due(store, watc
     hints = Hints(store.env, store, store.env.new_id())
     settings = EngineSettings()
     promoter = Promoter(store.env, store, LocalDirectory(store.env, store, hints), hints, settings, watch)
-    sweeper = Sweeper(store.env, store, store.env.new_id(), settings, promoter, watch, deletions_of(store))
+    sweeper = Sweeper(
+        store.env, store, store.env.new_id(), settings, watch, jobs_of(store, rank=rank).open_gate, deletions_of(store)
+    )
     await watch.step()
 
     store.env.clock.jump = 75 * 365 * 86_400 * SECOND
@@ -325,10 +327,10 @@ async def test_the_sweep_forgets_records_after_their_retention(store, watch):
     await statistics.step()
     store.env.clock.advance(MINUTE)
     assert await minutes() == [(1, 1, "fired")]
-    hints = Hints(store.env, store, store.env.new_id())
     settings = EngineSettings(retention=24 * HOUR, fire_retention=48 * HOUR)
-    promoter = Promoter(store.env, store, LocalDirectory(store.env, store, hints), hints, settings, watch)
-    sweeper = Sweeper(store.env, store, store.env.new_id(), settings, promoter, watch, deletions_of(store))
+    sweeper = Sweeper(
+        store.env, store, store.env.new_id(), settings, watch, jobs_of(store, rank=rank).open_gate, deletions_of(store)
+    )
 
     async def left():
         await sweeper.step()

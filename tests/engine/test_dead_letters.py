@@ -1,6 +1,6 @@
 """Dead letters, on every store."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -29,11 +29,14 @@ class Submits:
         self.submitter, self.directory = node.submitter, node.base.directory
         self.breaks = False
         self.refuses: Exception | None = None
+        self.then: Callable[[Any], Awaitable[None]] | None = None  # what happens before the caller goes on
 
     async def __call__(self, namespace: int, requests: Sequence[Any], **more: Any) -> Any:
         if self.refuses is not None:
             raise self.refuses
         done = await self.submitter.submit(namespace, requests, **more)
+        if self.then is not None:
+            await self.then(done)
         if self.breaks:
             raise StoreUnavailable("The store went away.")
         return done

@@ -90,7 +90,7 @@ async def test_lines_are_followed_tailed_and_numbered_through(world, logs, toget
 
 @pytest.mark.parametrize(
     "bad",
-    [{"cursor": "x"}, {"tail": -1}, {"limit": 0}, {"after": 1, "before": 2}],
+    [{"cursor": "x"}, {"tail": -1}, {"limit": 0}, {"after": 1, "before": 2}, {"wanted": LineSelection(attempt=0)}],
 )
 async def test_an_invalid_position_is_refused(world, logs, bad):
     (receipt,) = await world.submit(await world.job())
@@ -215,6 +215,29 @@ async def test_an_unfinished_line_is_shown_until_it_ends(world, logs):
     assert ([(line.number, line.text) for line in page.items][-1], page.unfinished_lines) == ((5, "again"), [])
     assert numbers(await logs.read(NAMESPACE, id, before=6, limit=2)) == [4, 5]
     assert numbers(await logs.read(NAMESPACE, id, after=3)) == [4, 5]
+
+
+@pytest.mark.parametrize("earlier", [True, False])
+async def test_a_download_has_no_gap_before_its_unfinished_line(world, logs, earlier, monkeypatch):
+    (receipt,) = await world.submit(await world.job())
+    worker = await world.worker()
+    (slice,) = await worker.claim(1)
+    await worker.exchange(logs=[lines(slice, 0, 0, "a", open=[(7, "stderr", "1%")])])
+
+    async def forward(*given: Any) -> Any:
+        async def write() -> None:
+            await worker.exchange(logs=[lines(slice, 0, 1, "1%", "b", open=[(7, "stderr", "2%")])])
+
+        if earlier:
+            await write()
+        window = await log_windows.forward(*given)
+        if not earlier:
+            await write()
+        return window
+
+    monkeypatch.setattr(execution_logs, "forward", forward)
+    text = b"".join([piece async for piece in await logs.text(NAMESPACE, receipt.execution_id)])
+    assert text == (b"a\n1%\nb\n" if earlier else b"a\n1%\n")
 
 
 async def test_a_truncated_log_says_what_is_missing(world, logs, monkeypatch):

@@ -10,6 +10,7 @@ from horae.engine.executions.executions import Executions
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, Gone, NotFound
 from horae.features.statistics.engine.job_statistics import JobStatistics
+from horae.model.admission.limits import Limit
 from horae.model.base.ids import execution_id, first_id_at
 from horae.model.base.instant import format_instant
 from horae.model.definitions.retry import RetryPolicy
@@ -17,9 +18,11 @@ from horae.model.definitions.tasks import PythonTask
 from horae.model.executions import submission
 from horae.model.executions.execution import Extra
 from horae.model.fleet.protocol import Failure, Register
+from horae.store.admission import coarse
 from horae.store.executions.promote import LONG_AGO
 from horae.store.executions.reads import child_lists, execution_lists
 from tests.engine.objects import base_of, executions_of
+from tests.store_contract.workflow_world import begin, step, workflow
 from tests.store_contract.world import (
     NAMESPACE,
     World,
@@ -437,6 +440,20 @@ async def test_cancelling(world):
     with pytest.raises(NotFound):
         await executions.cancel(2, execution_id(parcel, 1))
     assert await world.states(parcel) == ["success", "queued", "cancelled"]
+
+
+async def test_a_workflow_that_ends_at_once_when_it_is_cancelled_is_counted_once(world):
+    base = base_of(world.store)
+    events: list[str] = []
+    base.hints.listen(lambda hint: events.extend(event.state for event in hint.events if event.kind == "execution"))
+    flow = await workflow(world, step("a", await world.job("one")), queue="flows")
+    await world.store.write(lambda: coarse.put(Limit(concurrency=5), queue=flow.queue))  # it begins a moment later
+    execution = await begin(world, flow)
+
+    cancelled = await executions_of(world.store, base).cancel(NAMESPACE, execution)
+
+    assert (cancelled.outcome, cancelled.execution.status) == ("cancelled", "cancelled")
+    assert (base.counters.totals["cancelled"], events) == (1, ["cancelled"])
 
 
 async def test_an_execution_without_a_fitting_worker_has_a_hint(world, executions):

@@ -49,6 +49,23 @@ async def test_an_execution_waiting_for_a_limit_also_names_the_holder_of_its_seq
 
 
 @pytest.mark.parametrize("store_url", ["memory"], indirect=True)
+@pytest.mark.parametrize(
+    ("gate", "limits"), [("limit", {"limits": [{"key": "all", "concurrency": 1}]}), ("rate", {"rate": "1/1m"})]
+)
+async def test_an_execution_waiting_for_a_removed_limit_is_said_to_be_checked(stage: Stage, gate: str, limits: dict):
+    await stage.job(**limits)
+    worker = await stage.worker(2)
+    await stage.submit()
+    second = await stage.submit()
+    await worker.ask()
+    await stage.node.definitions.jobs.edit(NAMESPACE, "job", dict.fromkeys(limits))
+    blocker = (await stage.blockers(second))[gate]
+    assert blocker.message.startswith("Its limits are checked ")
+    assert blocker.until is not None
+    assert await stage.starts(second)
+
+
+@pytest.mark.parametrize("store_url", ["memory"], indirect=True)
 async def test_the_start_is_estimated_from_running_and_earlier_executions(stage: Stage):
     """Executions take ten seconds. One has run for four, two are ahead: the execution starts when these have ended."""
     await stage.job()

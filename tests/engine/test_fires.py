@@ -137,8 +137,20 @@ async def test_days_and_hours_are_counted(jobs, world):
     minutes = await counts.of(NAMESPACE, zone="Europe/Paris", since=tomorrow, by="minute")
     assert [place for place, one in enumerate(minutes.items) if one.planned == 3] == [90]
     assert sum(one.planned for one in minutes.items) == 1442
-    with pytest.raises(BadInput, match="not a window of 1 to 8 days"):
-        await counts.of(NAMESPACE, since="2026-01-01", until="2026-02-01", by="hour")
+
+
+@pytest.mark.parametrize(
+    ("by", "most", "remedy"),
+    [
+        ("day", 62, "Give a shorter window."),
+        ("hour", 8, "Give a shorter window, or count by day."),
+        ("minute", 1, "Give a shorter window, or count by day."),
+    ],
+)
+async def test_a_window_that_is_too_long_is_refused_with_what_helps(world, by, most, remedy):
+    with pytest.raises(BadInput, match=f"not a window of 1 to {most} days") as refused:
+        await FireCounts(world.env, world.store).of(NAMESPACE, since="2026-01-01", until="2026-04-01", by=by)
+    assert refused.value.remedy == remedy
 
 
 async def test_a_ledger_that_is_too_long_is_counted_from_its_end(jobs, world, monkeypatch):

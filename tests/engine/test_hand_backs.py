@@ -9,7 +9,9 @@ from horae.engine.admission.holds import HoldRequest
 from horae.engine.fleet.hand_backs import BURST, PAUSE
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND, virtual_env
+from horae.errors import StoreUnavailable
 from horae.model.fleet.protocol import Answer, Exchange, Outcome, Register
+from horae.store.admission.placement import prefetch
 from horae.store.contract import Store
 from horae.store.sqlite.memory import MemoryDriver
 from horae.worker.pace import AHEAD_SECONDS, DurationEstimates
@@ -219,6 +221,26 @@ async def test_prefetched_executions_of_a_held_queue_do_not_begin(node):
     await node.admission.holds.release(NAMESPACE, "default", None, "me")
     await node.base.directory.step()
     await pass_time(node, hands, lambda: all(hand.ready for hand in hands))
+
+
+async def test_requests_that_could_not_be_read_are_sent_with_the_next_answer(node, monkeypatch):
+    world = World(node.store.driver, node.env)
+    _, (hand,) = await busy(node, world, workers=1)
+    await pass_time(node, [], lambda: all(call.done() for _, call, _ in hand.calls), within=10)
+
+    def unreadable(*given):
+        raise StoreUnavailable("The store went away.")
+
+    node.fleet.hand_backs.hold(node.base.directory.queues)
+    up = Exchange(channel=7, n=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(prefetch, "held_ready", unreadable)
+        with pytest.raises(StoreUnavailable):
+            await node.gateway.exchange(NAMESPACE, hand.session.id, up)
+    answer = json.decode(await node.gateway.exchange(NAMESPACE, hand.session.id, up), type=Answer)
+
+    assert sum(each.hi - each.lo for each in answer.hand_back) >= hand.ready > 0
+    assert await node.fleet.hand_backs.take(hand.session.id) == []
 
 
 async def test_a_hold_leaves_prefetched_executions_of_other_queues(node):

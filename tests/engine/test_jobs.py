@@ -8,13 +8,17 @@ import msgspec
 import pytest
 
 from horae.engine.definitions import job_changes, job_deletions, job_lists
+from horae.engine.definitions.job_plans import JobPlans
 from horae.engine.definitions.jobs import Jobs
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, Stale
-from horae.model.base.ids import execution_id
+from horae.model.base.ids import execution_id, parcel_of
+from horae.model.tenancy.namespace import NamespaceDefinition
 from horae.store.executions.leaving import cancel_job
+from horae.store.tenancy import namespaces
 from tests.engine.objects import deletions_of, executions_of, jobs_of
+from tests.store_contract.workflow_world import begin, look
 from tests.store_contract.world import (
     NAMESPACE,
     TestJob,
@@ -175,6 +179,36 @@ async def test_put_creates_changes_or_keeps_a_job(jobs, world):
     assert (await jobs.put(NAMESPACE, body))[1] == "unchanged"
     changed, how = await jobs.put(NAMESPACE, {**body, "timeout": "5m"})
     assert (how, changed.version, changed.job_id) == ("changed", 2, first.job_id)
+
+
+async def test_put_into_a_namespace_that_is_being_deleted_says_so(jobs, world):
+    id = await world.store.change(lambda now: namespaces.create("other", NamespaceDefinition(), now))
+    await world.store.change(lambda now: namespaces.delete(id, now))
+    for change in (jobs.put, jobs.create, JobPlans(world.store, jobs).create):
+        with pytest.raises(Conflict, match="being deleted"):
+            await change(id, {"name": "report", "command": "true"})
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "refusal"),
+    [
+        ("a", {"dependencies": ["b"]}, "form a circle: a -> b -> a"),
+        ("flow", {"workflow": [{"name": "x", "job": "flow"}]}, "endless loop: flow -> flow"),
+        ("a", {"name": "b"}, 'named "b" exists'),
+        (None, {"name": "b", "command": "true"}, 'named "b" exists'),
+    ],
+)
+async def test_a_dry_run_refuses_what_the_change_refuses(jobs, world, name, change, refusal):
+    await create(jobs, "a")
+    await create(jobs, "b", dependencies=["a"])
+    await create(jobs, "flow", command=None, workflow=[{"name": "x", "job": "a"}])
+    plans, before = JobPlans(world.store, jobs), await world.rows("SELECT * FROM job_versions")
+    for each in (plans, jobs):
+        with pytest.raises((BadInput, Conflict), match=refusal):
+            await (each.create(NAMESPACE, change) if name is None else each.edit(NAMESPACE, name, change))
+    planned = await plans.edit(NAMESPACE, "b", {"dependencies": [], "name": "d"})
+    assert (planned.name, planned.version) == ("d", 2)
+    assert await world.rows("SELECT * FROM job_versions") == before
 
 
 async def test_rollback_writes_an_old_version_anew(jobs):
@@ -427,6 +461,25 @@ async def test_deleting_stops_what_sleeps_without_a_worker_too(jobs, world, queu
 
     assert (await world.states(parcel))[:2] == ["cancelled", "cancelled"]
     assert await deletions_of(world.store).unfinished() == []
+
+
+@pytest.mark.parametrize("restored", [True, False])
+async def test_a_deletion_cancels_workflows_unless_the_job_is_restored_meanwhile(jobs, world, monkeypatch, restored):
+    await create(jobs, "load")
+    flow = await create(jobs, "flow", command=None, workflow=[{"name": "a", "job": "load"}])
+    execution = await begin(world, await submittable(world, flow.job_id))
+    ask = jobs._deletions._ask_running
+
+    async def restore_first(job: UUID) -> None:
+        await ask(job)
+        if restored:
+            await jobs.restore(NAMESPACE, "flow")
+
+    monkeypatch.setattr(jobs._deletions, "_ask_running", restore_first)
+    await jobs.delete(NAMESPACE, "flow", running="cancel")
+
+    await look(world)
+    assert await world.states(parcel_of(execution)) == ["running" if restored else "cancelled"]
 
 
 async def test_a_deletion_goes_on_while_something_was_handed_back_before_its_session_was_asked(jobs, world):

@@ -12,7 +12,7 @@ from horae.store.executions.reads.execution_lists import FIRST
 from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import cancel as workflow_cancel
 from tests.engine.objects import executions_of
-from tests.engine.test_dead_letters import fail, ids, job, letters, submits
+from tests.engine.test_dead_letters import Submits, fail, ids, job, letters, submits
 from tests.engine.test_workflow_letters import fails, flow, reruns
 from tests.store_contract.workflow_world import look, open_all, run
 from tests.store_contract.world import NAMESPACE, World, cancelled, success
@@ -87,6 +87,29 @@ async def test_a_letter_whose_retry_is_cancelled_is_open_and_is_retried_anew(
     (slice,) = await worker.claim(5)
     await worker.report(success(slice))
     assert (await ids(letters), (await letters.get(NAMESPACE, dead)).retried_as) == ([], second)
+
+
+@pytest.mark.parametrize("how", ["retry", "rerun"])
+async def test_a_letter_is_open_whose_retry_is_cancelled_before_the_letter_is_marked(
+    world: World, letters: DeadLetters, reruns: Reruns, submits: Submits, how: str
+):
+    (dead,) = await fail(world, await job(world))
+    made = []
+
+    async def cancelled_at_once(receipts):
+        made.append(receipts[0].execution_id)
+        await by_hand(world, made[0])
+
+    submits.then = cancelled_at_once
+    if how == "retry":
+        assert (await letters.retry(NAMESPACE, dead)).retried_as is None
+    else:
+        await again(letters, reruns, how, dead)
+    assert await ids(letters) == [dead]
+
+    submits.then = None
+    assert await again(letters, reruns, "retry", dead) not in made
+    assert await ids(letters) == []
 
 
 async def test_a_workflow_whose_retry_is_cancelled_is_retried_anew_from_what_failed(world: World, letters: DeadLetters):

@@ -6,9 +6,13 @@ from uuid import UUID
 import pytest
 from msgspec import Raw
 
+from horae.engine.admission.limits import LimitReconciler
+from horae.engine.topics import Topics
 from horae.model.admission.keys import KEYED
 from horae.model.base.ids import execution_id
+from horae.store.admission import adoption, holder_sweep, holders
 from tests.engine.explain_stage import Stage
+from tests.engine.outage import fails
 from tests.store_contract.world import NAMESPACE, TestJob
 
 pytestmark = pytest.mark.parametrize("store_url", ["memory", "postgres"], indirect=True)
@@ -42,6 +46,39 @@ async def test_a_new_limit_applies_to_an_existing_backlog(stage: Stage):
     await worker.end()
     assert await stage.starts(second)
     assert not await started(stage, third)
+
+
+@pytest.mark.parametrize("crash", [False, True], ids=["a failure", "a crash"])
+async def test_a_new_limit_outlasts_a_failure_and_a_crash(stage: Stage, monkeypatch, crash: bool):
+    await stage.job()
+    await stage.worker(slots=3)
+    first, second = [await later(stage, stage.submit()) for _ in range(2)]
+    await stage.look()
+    limits = stage.node.admission.limit_reconciler
+    await stage.node.definitions.jobs.edit(NAMESPACE, "job", {"concurrency": 1})
+    await fails(monkeypatch, limits, adoption, "unmarked_sessions")
+
+    if crash:
+        limits._jobs.clear()
+        store = stage.node.store
+        limits = LimitReconciler(stage.world.env, store, stage.node.base.hints, Topics(store))
+    await limits.step()
+    await stage.pass_time(1)
+    assert await started(stage, first)
+    assert not await started(stage, second)
+
+
+async def test_keys_are_freed_although_the_first_transaction_fails(stage: Stage, monkeypatch):
+    await stage.job(concurrency=1)
+    await stage.submit()
+    limits = stage.node.admission.limit_reconciler
+    parcels = {row[0] for row in await stage.world.rows("SELECT id FROM parcels")}
+    limits.note_freed(parcels)
+    await fails(monkeypatch, limits, holders, "free")
+    asked = []
+    monkeypatch.setattr(holders, "free", lambda freed, now: asked.append(freed) or holder_sweep.admit([], now))
+    await limits.step()
+    assert asked == [parcels]
 
 
 async def test_concurrent_submissions_come_under_a_new_limit_a_moment_later(stage: Stage):

@@ -1,11 +1,14 @@
 """Spans are sent to a collector, which may be available, unavailable, or silent."""
 
+import os
 import socket
 from collections.abc import Iterator
 
 import pytest
+from opentelemetry import trace
 from structlog.testing import capture_logs
 
+from horae.errors import BadInput
 from horae.features.tracing.engine import otel
 from horae.features.tracing.engine.otel import OtelSink, open_sink
 from horae.model.base.trace import TraceContext
@@ -40,7 +43,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch):
 
 
 def sink_to(url: str) -> OtelSink:
-    sink = open_sink(url, "horae", {})
+    sink = open_sink(url, "horae", os.environ)
     assert sink is not None
     return sink
 
@@ -75,3 +78,25 @@ async def test_sent_spans_are_counted_and_have_state_and_exception():
     assert (event["exception.type"], event["exception.message"]) == ("Bad", "no")
     assert event["exception.stacktrace"].endswith("the end")
     assert len(event["exception.stacktrace"]) == 8_000
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("BSP_MAX_QUEUE_SIZE", "many"), ("BSP_MAX_QUEUE_SIZE", "7"), ("BSP_MAX_QUEUE_SIZE", "-1")]
+)
+def test_an_invalid_variable_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str):
+    monkeypatch.setenv(f"OTEL_{name}", value)
+    with pytest.raises(BadInput, match="OTEL_"):
+        sink_to("http://127.0.0.1:9")
+
+
+async def test_the_spans_of_users_are_sent_and_not_counted(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(trace, "set_tracer_provider", lambda provider: None)  # because it can be set only once
+    with collector() as told:
+        sink = sink_to(told.url)
+        sink.serve_users()
+        sink.provider.get_tracer("mine").start_span("theirs").end()
+        sink.record(span(0))
+        await eventually(lambda: sorted(one.name for one in told.spans) == ["run job", "theirs"])
+        await eventually(lambda: sink.counts["sent"] == 1)
+        await sink.close()
+    assert sink.counts == {"sent": 1, "failed": 0, "dropped": 0}

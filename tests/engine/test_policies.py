@@ -138,6 +138,22 @@ async def test_estimates_of_a_lane_use_its_own_slices_or_those_of_its_queue():
     assert views[known].expected == 20 * MS
 
 
+async def test_estimates_of_a_lane_are_forgotten_with_the_lane():
+    async with trial(1, ["work"]) as t:
+        await fair(t)
+        directory, gone = t.node.base.directory, 999
+        estimates, job = directory.estimates, await directory.jobs.get(NAMESPACE, "job")
+        for lane in (job.lane, gone):
+            t.node.base.hints.send_locally(Hint(lanes={lane: 1}, amounts={lane: 9}))
+            directory.learn_from_grant(lane, [running(job.job.id, lane)])
+            estimates.learn_sizes({lane: 8.0}, directory.lanes)
+
+        await directory.load()
+
+    for known in (directory._hinted, estimates.amounts, estimates.jobs, estimates._sizes, estimates._times):
+        assert (job.lane in known, gone in known) == (True, False)
+
+
 async def test_shares_are_charged_by_execution_on_request():
     async with trial(4, ["work"]) as t:
         await fair(t, charge="executions")

@@ -102,6 +102,7 @@ async def test_a_temporarily_refused_rerun_is_repeated(stage: Stage, world: Worl
     stage.submits.refuses = None
     world.clock.advance(5 * SECOND)
     assert await stage.work() == 2
+    assert (await stage.replays.get(NAMESPACE, made.replay_id)).note in (None, "")
 
 
 async def test_it_is_paused_resumed_and_cancelled(stage: Stage, world: World):

@@ -2,12 +2,14 @@
 
 import re
 from typing import Any
+from unittest.mock import AsyncMock
 from uuid import UUID
 
 import pytest
 from msgspec import Raw
 
-from horae.errors import BadInput, Conflict, NotFound, Stale
+from horae.env import SECOND
+from horae.errors import BadInput, Conflict, NotFound, Stale, StoreUnavailable
 from horae.features.events.part import EventsPart
 from horae.features.rollouts.model.view import RolloutVersionView, RolloutView
 from horae.features.rollouts.part import RolloutsPart
@@ -195,6 +197,40 @@ async def test_too_many_failures_abort_it_by_themselves(stage: Stage):
     assert await version_of(stage, await stage.submit()) == 1
 
 
+@pytest.mark.parametrize("failed_first", [True, False])
+async def test_a_version_is_judged_when_it_reaches_the_minimum(stage: Stage, failed_first: bool):
+    await stage.job()
+    await try_out(stage, "100%", abortAbove="20%", minimum=2)
+    worker = await stage.worker(1)
+
+    for failed in (failed_first, not failed_first):
+        assert await stage.starts(await stage.submit())
+        await worker.end("failed" if failed else "success")
+        await stage.pass_time(2)
+
+    assert (await stage.node.part(RolloutsPart).rollouts.get(NAMESPACE, "job")).state == "aborted"
+
+
+async def test_rollouts_are_judged_after_an_outage_of_the_store(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    service = stage.node.part(RolloutsPart).rollouts
+    worker = await stage.worker(2)
+    for name in ("job", "other"):
+        await stage.job(name)
+        body = {"change": {"timeout": "5m"}, "share": "100%", "abortAbove": "20%", "minimum": 1}
+        await service.put(NAMESPACE, name, body, **WHO)
+        assert await stage.starts(await stage.submit(name))
+    await worker.end("failed")
+    with monkeypatch.context() as patched:
+        patched.setattr(stage.node.store, "read", AsyncMock(side_effect=StoreUnavailable("The store is away.")))
+        stage.world.clock.advance(2 * SECOND)
+        with pytest.raises(StoreUnavailable):
+            await service.step()
+
+    await stage.pass_time(2)
+
+    assert [(await service.get(NAMESPACE, name)).state for name in ("job", "other")] == ["aborted"] * 2
+
+
 async def test_while_it_is_on_the_definition_stays_as_it_is(stage: Stage):
     await stage.job()
     await try_out(stage, "10%")
@@ -231,6 +267,15 @@ async def test_steps_of_workflows_use_the_rollout(stage: Stage):
     rows = await stage.world.rows("SELECT p.version FROM parcels p JOIN jobs j ON j.id = p.job WHERE j.name = 'job'")
     assert rows == [(2,)]
     assert arm(await stage.node.part(RolloutsPart).rollouts.get(NAMESPACE, "job"), 2).succeeded == 1
+
+
+async def test_no_version_of_a_rollout_is_a_workflow(stage: Stage):
+    flow = {"command": None, "workflow": {"steps": [{"name": "a", "command": "true"}]}}
+    await stage.node.definitions.jobs.create(NAMESPACE, {"name": "job", "workflow": flow["workflow"]})
+    await stage.node.definitions.jobs.edit(NAMESPACE, "job", {"workflow": None, "command": "true"})
+    for body in ({"change": flow, "share": "50%"}, {"version": 1, "share": "50%"}):
+        with pytest.raises(Conflict, match="workflow"):
+            await stage.node.part(RolloutsPart).rollouts.put(NAMESPACE, "job", body, **WHO)
 
 
 async def test_invalid_rollouts_are_refused(stage: Stage):

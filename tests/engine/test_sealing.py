@@ -106,6 +106,14 @@ async def test_a_file_that_is_not_a_key_stops_nothing_but_sealing(store, tmp_pat
         broken.seal(b"x", b"c")
 
 
+@pytest.mark.parametrize("file", ["x" * 300 + "/secret.key", "."])
+async def test_a_file_that_cannot_be_read_stops_nothing_but_sealing(store, tmp_path, file):
+    broken = await sealer(store, file=str(tmp_path / file), make=True)
+
+    with pytest.raises(MasterKeyMissing, match="cannot be read"):
+        broken.seal(b"x", b"c")
+
+
 def test_settings_name_the_key_and_refuse_an_invalid_one_without_showing_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = engine_settings(load(environ={"HORAE_DATA": "state"}).settings)

@@ -1,5 +1,7 @@
 """Statistics in memory: they are written completely, in limited batches, and a full writer is replaced."""
 
+from unittest.mock import AsyncMock
+
 import pytest
 
 from horae.engine.base.gauges import Gauges
@@ -12,7 +14,7 @@ from horae.features.statistics.engine.statistics import Statistics
 from horae.features.statistics.engine.tallies import AT_ONCE, Tallies
 from horae.features.statistics.store import reads as statistics_reads
 from horae.features.statistics.store import statistics
-from horae.model.executions.tally import DAY, HOUR, JOB_SPANS, JobTally, OutcomeCounts, begin_of
+from horae.model.executions.tally import DAY, HOUR, JOB_SPANS, NAMESPACE_SPANS, JobTally, OutcomeCounts, begin_of
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Cron, Interval
 from horae.store.executions.leaving.effects import Effects
@@ -99,6 +101,40 @@ async def test_a_write_whose_answer_was_lost_is_repeated_and_counts_once(world: 
     of_all = await world.store.read(lambda: statistics_reads.of_namespace(NAMESPACE, HOUR, at, at + 1, HOUR))
     assert of_all[at].cancelled == 3
     assert await world.rows("SELECT cancelled FROM job_minutes") == [(3,)]
+
+
+async def test_counts_whose_namespace_could_not_be_read_count_once(world: World, monkeypatch: pytest.MonkeyPatch):
+    topics = Topics(world.store)
+    kept = Statistics(world.env, world.store, world.env.new_id(), topics)
+    job = (await world.job()).id
+    topics.cancelled(CancelledCount(job, 2))
+    with monkeypatch.context() as patch:
+        patch.setattr(world.store, "read", AsyncMock(side_effect=StoreUnavailable("gone")))
+        with pytest.raises(StoreUnavailable):
+            await kept.step()
+    topics.cancelled(CancelledCount(job, 3))
+    await kept.close()
+
+    at = begin_of(world.now(), HOUR)
+    of_all = await world.store.read(lambda: statistics_reads.of_namespace(NAMESPACE, HOUR, at, at + 1, HOUR))
+    assert of_all[at].cancelled == 5
+    assert await world.rows("SELECT cancelled FROM job_minutes") == [(5,)]
+
+
+@pytest.mark.parametrize("minutes", [3, 30, 59])
+async def test_ends_that_are_reported_late_are_added(world: World, minutes: int):
+    kept, job, now = Statistics(world.env, world.store, world.env.new_id(), Topics(world.store)), await world.job(), 0
+    for success in (10, 1):
+        now = now or world.now()
+        ended = FinishedItems(world.env.new_id(), 0, success, job.id, NAMESPACE, "success", 0, at=now)
+        kept.add(Effects(ended=[ended]))
+        await kept.step()
+        world.clock.advance(minutes * 60 * SECOND)
+        await kept.step()
+
+    for span in NAMESPACE_SPANS:
+        spans = await world.store.read(lambda: statistics_reads.of_namespace(NAMESPACE, span, 0, now + 1, span))  # noqa: B023
+        assert [tally.success for tally in spans.values()] == [11]
 
 
 async def test_a_workflow_that_failed_counts_once_in_its_namespace(world: World):

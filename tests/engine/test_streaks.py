@@ -4,8 +4,10 @@ import pytest
 
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND
+from horae.errors import StoreUnavailable
 from horae.features.statistics.part import StatisticsPart
 from horae.model.fleet.submit import Submit
+from horae.store.triggers import streaks
 from tests.store_contract.world import NAMESPACE, World, failed, success
 
 TRIGGERS = [{"name": "often", "every": "1h"}, {"name": "asleep", "cron": "0 2 * * *", "paused": True}]
@@ -85,6 +87,28 @@ async def test_failures_without_a_report_to_this_server_are_found(world: World, 
     world.clock.advance(40 * SECOND)
     await other.firing.streaks.step()
     assert (await states(node))["often"] == "paused"
+
+
+async def test_failures_are_remembered_while_they_cannot_be_checked(world: World, node: ServerNode, monkeypatch):
+    def unreadable(*given):
+        raise StoreUnavailable("The store went away.")
+
+    await run(world, node, "failed", "failed")
+    for part, ends in (("is_watched", ["failed"]), ("failed_lately", [])):
+        world.clock.advance(40 * SECOND)
+        with monkeypatch.context() as patch:
+            patch.setattr(streaks, part, unreadable)
+            with pytest.raises(StoreUnavailable):
+                await run(world, node, *ends)
+    monkeypatch.setattr(streaks, "failed_lately", lambda since: nothing())
+    await node.firing.streaks.step()
+
+    assert (await states(node))["often"] == "paused"
+
+
+def nothing():
+    return set()
+    yield
 
 
 async def test_a_job_that_does_not_ask_for_it_goes_on(world: World, node: ServerNode):

@@ -48,8 +48,9 @@ async def test_jobs_change_with_their_template(stage: Stage):
     after = [await stage.node.definitions.jobs.get(NAMESPACE, name) for name in ("backup-eu", "backup-us")]
     assert [(job.version, job.retries, job.schedule) for job in after] == [(2, 2, "0 4 * * *"), (2, 5, "0 4 * * *")]
     assert await stage.world.rows("SELECT count(*) FROM triggers WHERE state <> 'ended'") == [(2,)]
-    again = await put(stage, changed)
-    assert (again.version, again.affected) == (2, [])
+    for dry_run in (False, True):
+        again = await put(stage, changed, dry_run=dry_run)
+        assert (again.version, again.affected, again.dry_run) == (2, [], dry_run)
 
 
 async def test_an_edit_changes_what_the_job_says_itself(stage: Stage):
@@ -113,6 +114,54 @@ async def test_a_template_in_use_is_not_deleted(stage: Stage):
     with pytest.raises(BadInput, match="no template"):
         await make(stage, "backup-eu")
     assert (await put(stage)).version == 1
+
+
+async def test_a_job_is_restored_as_its_template_says_now(stage: Stage):
+    await put(stage)
+    await make(stage, "backup-eu", timeout="5m")
+    jobs = stage.node.definitions.jobs
+    await jobs.pause(NAMESPACE, "backup-eu")
+    await jobs.delete(NAMESPACE, "backup-eu")
+    await put(stage, {**JOB, "retries": 2, "schedule": "0 4 * * *"})
+
+    back = await jobs.restore(NAMESPACE, "backup-eu")
+
+    assert (back.state, back.version, back.retries, back.schedule) == ("paused", 2, 2, "0 4 * * *")
+    assert (back.template, back.overrides) == ("backup", {"timeout": "5m"})
+    assert (await put(stage, {**JOB, "retries": 3})).jobs == ["backup-eu"]
+    assert (await jobs.get(NAMESPACE, "backup-eu")).retries == 3
+
+
+@pytest.mark.parametrize("how", ["restore", "rollback"])
+async def test_a_job_stands_alone_if_it_cannot_be_made_from_its_template_any_more(stage: Stage, how: str):
+    await put(stage)
+    await make(stage, "backup-eu", timeout="5m")
+    jobs = stage.node.definitions.jobs
+    if how == "restore":
+        await jobs.delete(NAMESPACE, "backup-eu")
+        await stage.node.part(TemplatesPart).templates.delete(NAMESPACE, "backup")
+        back = await jobs.restore(NAMESPACE, "backup-eu")
+    else:
+        await jobs.edit(NAMESPACE, "backup-eu", {"template": None})
+        zone = {"parameters": {"zone": {"type": "string"}}, "job": {"command": ["backup", "${with.zone}"]}}
+        await stage.node.part(TemplatesPart).templates.put(NAMESPACE, "backup", zone)
+        back = await jobs.rollback(NAMESPACE, "backup-eu", 1)
+
+    assert (back.template, back.command[1], back.timeout, back.schedule) == (None, "eu", "5m", "0 3 * * *")
+    assert (await jobs.edit(NAMESPACE, "backup-eu", {"retries": 7})).retries == 7
+
+
+async def test_a_rollback_takes_back_what_the_job_says_itself_and_not_its_template(stage: Stage):
+    await put(stage)
+    await make(stage, "backup-eu", timeout="5m")
+    jobs = stage.node.definitions.jobs
+    await jobs.edit(NAMESPACE, "backup-eu", {"with": {"region": "us"}, "timeout": "6m"})
+    await put(stage, {**JOB, "retries": 2})
+
+    back = await jobs.rollback(NAMESPACE, "backup-eu", 1)
+
+    assert (back.with_, back.timeout, back.retries) == ({"region": "eu"}, "5m", 2)
+    assert (await put(stage, {**JOB, "retries": 2})).jobs == ["backup-eu"]
 
 
 async def test_workflows_are_made_from_templates_with_the_jobs_of_their_steps(stage: Stage):
@@ -183,6 +232,21 @@ async def test_a_template_that_makes_no_valid_job_is_refused(stage: Stage):
     with pytest.raises(BadInput, match="need a template"):
         await stage.node.definitions.jobs.create(NAMESPACE, {"name": "a", "command": "true", "with": {"n": 1}})
     assert [one.name for one in (await stage.node.part(TemplatesPart).templates.list(NAMESPACE)).items] == ["right"]
+
+
+async def test_the_second_of_two_concurrent_requests_changes_the_new_template(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+):
+    change = stage.node.store.change
+
+    async def change_late(make: Any) -> Any:
+        monkeypatch.setattr(stage.node.store, "change", change)
+        await put(stage)
+        return await change(make)
+
+    monkeypatch.setattr(stage.node.store, "change", change_late)
+
+    assert (await put(stage, {**JOB, "retries": 2})).version == 2
 
 
 async def test_a_job_that_is_made_while_its_template_changes_is_as_the_template_says(stage: Stage):

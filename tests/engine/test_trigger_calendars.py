@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 
 from horae.engine.definitions.jobs import Jobs
+from horae.engine.triggers import fires
 from horae.engine.triggers.calendars import Calendars
 from horae.engine.triggers.fires import Fires
 from horae.engine.triggers.triggers import Triggers
 from horae.env import SECOND
 from horae.errors import BadInput
+from horae.model.triggers.decisions.timetable import Timetable
 from tests.engine.objects import calendars_of, jobs_of, triggers_of
 from tests.store_contract.world import NAMESPACE, World, lead, rank
 
@@ -109,6 +111,35 @@ async def test_pages_of_coming_fires_continue_at_their_cursor(jobs, calendars, w
     assert seen == [*friday, *(f"2027-01-18T{hour:02d}:00:00Z" for hour in (9, 10, 11))]
 
 
+@pytest.mark.parametrize("outside", ["skip", "postpone", "advance"])
+@pytest.mark.parametrize("since", ["2027-03-10T10:00:00Z", "2027-03-10T12:30:00Z", "2027-03-10T20:00:00Z"])
+async def test_distant_fires_by_a_calendar_cost_no_more_than_near_ones(
+    jobs, calendars, world, monkeypatch, outside, since
+):
+    await create(jobs, schedule={"cron": "0 */2 * * *", "calendar": "office", "outside": outside})
+    await create(jobs, "few", schedule={"cron": "0 12 * * *", "calendar": "office", "maxFires": 39})
+    await world.store.fire(100, lead)
+    fires, until, computed = Fires(world.env, world.store), "2027-03-11T19:30:00Z", []
+    every = (await fires.list(NAMESPACE, since="2027-01-15T08:00:00Z", until=until, limit=500)).items
+    found = Timetable.next
+    monkeypatch.setattr(Timetable, "next", lambda self, after: computed.append(after) or found(self, after))
+
+    page = await fires.list(NAMESPACE, since=since, until=until)
+
+    assert page.items == [fire for fire in every if since <= fire.due_at < until]
+    assert len(page.items) >= 4
+    assert len({(fire.job, fire.due_at) for fire in page.items}) == len(page.items)
+    assert len(computed) < 20
+
+
+async def test_fires_that_take_too_long_to_compute_are_left_out_with_a_note(jobs, calendars, world, monkeypatch):
+    monkeypatch.setattr(fires, "SECONDS", -1)
+    await create(jobs, schedule={"cron": "0 * * * *", "calendar": "office"})
+    page = await Fires(world.env, world.store).list(NAMESPACE)
+    assert (page.items, page.complete) == ([], False)
+    assert "Computing them takes too long." in page.notes[0]
+
+
 async def test_a_preview_goes_by_calendars(triggers, calendars):
     asked = {"cron": "0 3 * * *", "calendar": "office", "outside": "postpone", "from": "2027-01-15T08:00:00Z"}
     shown = await triggers.preview(NAMESPACE, {**asked, "count": 3})
@@ -117,7 +148,7 @@ async def test_a_preview_goes_by_calendars(triggers, calendars):
     assert shown.text == 'at 03:00 every day, UTC time, or when "office" opens next'
 
     never = await triggers.preview(NAMESPACE, {"cron": "0 3 * * *", "calendar": "office"})
-    assert (never.fires, never.notes) == ([], ["Nothing fires after that."])
+    assert (never.fires, never.notes) == ([], ["The trigger has no more fires."])
     with pytest.raises(BadInput, match='no calendar named "offica"'):
         await triggers.preview(NAMESPACE, {"cron": "0 3 * * *", "calendar": "offica"})
 

@@ -78,7 +78,7 @@ async def test_a_trigger_that_fires_no_more_has_ended(jobs, triggers, world, sch
     assert [one.name for one in (await triggers.list(NAMESPACE, state="ended")).items] == ["schedule"]
     assert (await triggers.list(NAMESPACE, state="active")).items == []
     shown = await triggers.preview(NAMESPACE, {"job": "report"})
-    assert (shown.fires, shown.notes) == ([], ["Nothing fires after that."])
+    assert (shown.fires, shown.notes) == ([], ["The trigger has no more fires."])
 
 
 async def test_a_trigger_of_a_paused_job_has_not_ended(jobs, triggers, world):

@@ -1,5 +1,6 @@
 """Watching folders and buckets: each version of each object fires once, whatever happens to servers and scans."""
 
+import asyncio
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,11 +21,12 @@ from horae.errors import BadInput
 from horae.features.events.engine.intake import EventIntake
 from horae.features.events.engine.watching import bucket, folder
 from horae.features.events.engine.watching.object_versions import ObjectVersion
-from horae.features.events.engine.watching.watcher import FORGET_EVERY, Places, Watcher
+from horae.features.events.engine.watching.watcher import FORGET_EVERY, Places, Scan, Watcher
 from horae.features.events.store import event_reads, watches
 from horae.model.triggers.decisions.external import WatchTrigger
 from horae.model.triggers.decisions.rules import Rules
 from tests.store_contract.world import NAMESPACE, World, add_trigger
+from tests.waiting import eventually
 
 ALLOW = Rules(overlap="allow")
 
@@ -125,6 +127,25 @@ async def test_the_first_scan_ignores_existing_objects_unless_configured(world: 
     assert await fired(world) == ["new", "new", "old"]
 
 
+async def test_existing_objects_that_were_not_settled_at_the_first_scan_are_ignored(
+    world: World, objects: Bucket, places: Places
+):
+    objects.put("in/old", world.now() - 5 * SECOND)
+    await watch(world, WatchTrigger(url="s3://bucket/in/", settle=20 * SECOND))
+    objects.put("in/new", world.now() + SECOND)
+    for _ in range(3):
+        await look(watcher(world, places))
+        world.clock.advance(30 * SECOND)
+    assert await fired(world) == ["new"]
+
+
+@pytest.mark.parametrize(("age", "settled"), [(2, True), (1, False), (-1, False), (-3600, True)])
+def test_an_object_is_settled_after_a_while_also_by_a_clock_that_is_ahead(age: int, settled: bool):
+    place, now = WatchTrigger(url="s3://bucket/in/", settle=2 * SECOND), 10_000 * SECOND
+    version = ObjectVersion(key="a", version="1", size=1, modified=now - age * SECOND)
+    assert version.is_settled(place, now) is settled
+
+
 async def watch_again(world: World, url: str, **more) -> None:
     job = await world.job(f"job-{world.env.new_id()}")
     await add_trigger(world, job, WatchTrigger(url=url, **more), ALLOW, name="inbox")
@@ -181,11 +202,14 @@ async def test_a_server_that_stops_in_the_middle_leaves_the_rest_to_another(
     assert await world.store.read(watches.troubled) == 0
 
 
-async def test_a_slow_scan_is_overtaken_and_doubles_nothing(world: World, objects: Bucket, places: Places):
+async def test_a_scan_on_a_frozen_server_is_overtaken_and_doubles_nothing(
+    world: World, objects: Bucket, places: Places, monkeypatch
+):
     await watch(world, WatchTrigger(url="s3://bucket/in/", existing="fire"))
     for n in range(6):
         objects.put(f"in/{n}", world.now())
     slow, quick = watcher(world, places), watcher(world, places)
+    monkeypatch.setattr(Scan, "_renew", lambda scan: asyncio.sleep(0))
 
     async def frozen(at: int) -> None:
         if at == 2:
@@ -198,6 +222,29 @@ async def test_a_slow_scan_is_overtaken_and_doubles_nothing(world: World, object
 
     assert await fired(world) == [str(n) for n in range(6)]
     assert objects.listed == 2
+
+
+async def test_a_slow_page_does_not_lose_the_lease(world: World, objects: Bucket, places: Places):
+    await watch(world, WatchTrigger(url="s3://bucket/in/", existing="fire"))
+    for n in range(3):
+        objects.put(f"in/{n}", world.now())
+
+    async def slow(at: int) -> None:
+        for _ in range(4):
+            before = await world.rows("SELECT next_poll_at FROM watches")
+            await eventually(world.clock.next_wake)
+            world.clock.advance(watches.LEASE // 2)
+            await eventually(lambda before=before: _differs(world, before))
+            await watcher(world, places).step()
+
+    objects.before_page = slow
+    await look(watcher(world, places))
+
+    assert (objects.listed, await fired(world)) == (1, ["0", "1", "2"])
+
+
+async def _differs(world: World, before: list) -> bool:
+    return await world.rows("SELECT next_poll_at FROM watches") != before
 
 
 async def test_deleted_objects_are_forgotten_once_a_day(world: World, objects: Bucket, places: Places):
@@ -250,6 +297,17 @@ async def test_a_place_that_cannot_be_scanned_reports_why_and_is_tried_again(
     world.clock.advance(60 * SECOND)
     await look(watcher(world, places))
     assert await fired(world) == ["a"]
+
+
+@pytest.mark.parametrize("table", ["jobs", "triggers"])
+async def test_a_paused_watch_does_not_count_as_failing(world: World, objects: Bucket, places: Places, table: str):
+    await watch(world, WatchTrigger(url="s3://other/in/"))
+    await look(watcher(world, places))
+    assert await world.store.read(watches.troubled) == 1
+
+    await world.do(f"UPDATE {table} SET state = 'paused'")
+
+    assert await world.store.read(watches.troubled) == 0
 
 
 async def test_an_object_store_without_its_package_is_refused_with_the_package_to_install(world: World, monkeypatch):
@@ -326,6 +384,38 @@ async def test_a_missing_folder_is_reported(world: World, tmp_path: Path):
 
     ((trouble,),) = await world.rows("SELECT trouble FROM watches")
     assert "No such file" in trouble
+
+
+async def test_an_unreadable_subfolder_is_reported_and_the_others_are_watched(
+    world: World, tmp_path: Path, monkeypatch
+):
+    inbox, scandir = tmp_path / "inbox", os.scandir
+    put(inbox / "a", world)
+    put(inbox / "deep" / "b", world)
+    await watch(world, WatchTrigger(url=f"file://{inbox}", existing="fire"))
+    server = watcher(world, Places([f"file://{tmp_path}"]))
+    await look(server)
+    assert await fired(world) == ["a", "deep/b"]
+
+    def refuse(folder: bytes):
+        if folder.endswith(b"/deep"):
+            raise PermissionError(13, "Permission denied", folder)
+        return scandir(folder)
+
+    put(inbox / "c", world)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", refuse)
+        world.clock.advance(FORGET_EVERY)
+        await look(server)
+    assert await fired(world) == ["a", "c", "deep/b"]
+    ((trouble,),) = await world.rows("SELECT trouble FROM watches")
+    assert trouble == f"{inbox}/deep: Permission denied."
+    assert str(inbox) in (await world.rows("SELECT trouble FROM timers"))[0][0]
+
+    world.clock.advance(60 * SECOND)
+    await look(server)
+    assert await fired(world) == ["a", "c", "deep/b"]
+    assert await world.rows("SELECT w.trouble, t.trouble FROM watches w, timers t") == [(None, None)]
 
 
 async def test_a_link_does_not_lead_out_of_the_allowed_folders(tmp_path: Path):

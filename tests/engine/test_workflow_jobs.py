@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from horae.engine.definitions import owned_jobs
 from horae.engine.definitions.jobs import Jobs
 from horae.errors import BadInput, Conflict
 from tests.engine.objects import jobs_of
@@ -94,6 +95,46 @@ async def test_an_owned_job_is_versioned_and_deleted_with_its_step(jobs):
     assert await names(jobs, owner=str(restored.job_id)) == ["etl/a", "etl/b"]
 
 
+async def test_owned_jobs_of_a_restored_workflow_follow_the_job_they_were_made_from(jobs):
+    await command(jobs, "load", retries=1)
+    await workflow(
+        jobs,
+        {"name": "a", "job": "load", "timeout": "5m"},
+        {"name": "b", "steps": [{"name": "a", "job": "load", "timeout": "6m"}]},
+        {"name": "c", "command": "echo 1"},
+    )
+    await jobs.delete(NAMESPACE, "etl")
+    await jobs.edit(NAMESPACE, "load", {"retries": 4})
+
+    restored = await jobs.restore(NAMESPACE, "etl")
+
+    kept = {job.name: job for job in (await jobs.list(NAMESPACE, owner="etl")).items}
+    assert {name: (job.version, job.retries, job.timeout) for name, job in kept.items()} == {
+        "etl/a": (2, 4, "5m"), "etl/b": (1, 0, None), "etl/b/a": (2, 4, "6m"), "etl/c": (1, 0, None),
+    }  # fmt: skip
+    assert (restored.state, restored.version) == ("active", 1)
+    await jobs.edit(NAMESPACE, "load", {"retries": 5})
+    assert (await jobs.get(NAMESPACE, "etl/a")).retries == 5
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "told"),
+    [
+        (lambda jobs: jobs.edit(NAMESPACE, "load", {"sensitive": True}), '"load" is sensitive'),
+        (lambda jobs: jobs.delete(NAMESPACE, "load"), 'It runs job "load", which is deleted'),
+    ],
+)
+@in_memory
+async def test_a_workflow_that_would_be_refused_is_not_restored(jobs, meanwhile, told):
+    await command(jobs, "load")
+    await workflow(jobs, {"name": "a", "job": "load"}, {"name": "b", "command": "echo 1"})
+    await jobs.delete(NAMESPACE, "etl")
+    await meanwhile(jobs)
+    with pytest.raises(BadInput, match=told):
+        await jobs.restore(NAMESPACE, "etl")
+    assert await names(jobs, owned=True, state="deleted") == ["etl", "etl/b"] + ["load"] * ("deleted" in told)
+
+
 @in_memory
 async def test_owned_jobs_follow_the_job_they_were_made_from(jobs):
     await command(jobs, "load", retries=1)
@@ -106,6 +147,19 @@ async def test_owned_jobs_follow_the_job_they_were_made_from(jobs):
     assert (await jobs.get(NAMESPACE, "etl")).version == 1
     with pytest.raises(BadInput, match='Workflow "etl" runs it with changes'):
         await jobs.edit(NAMESPACE, "load", {"timeouts": {"total": "1s"}, "timeout": None})
+
+
+@in_memory
+async def test_the_number_of_jobs_for_steps_is_limited_for_each_workflow(jobs, monkeypatch):
+    monkeypatch.setattr(owned_jobs, "MOST_OWNED", 2)
+    await command(jobs, "load")
+    steps = [{"name": name, "job": "load", "timeout": "5m"} for name in "abc"]
+    with pytest.raises(BadInput, match="More than 2 jobs"):
+        await workflow(jobs, *steps)
+    for name in ("etl", "elt"):
+        await workflow(jobs, *steps[:2], name=name)
+    await jobs.edit(NAMESPACE, "load", {"retries": 4})
+    assert (await jobs.get(NAMESPACE, "elt/b")).retries == 4
 
 
 async def test_a_copy_of_a_workflow_follows_its_owned_jobs(jobs):
@@ -196,6 +250,41 @@ async def test_an_expression_that_may_fit_its_parameter_is_accepted(jobs, n):
     """A number such as 4.0 is an integer in JSON Schema, and a condition may choose either branch."""
     await command(jobs, "load", schema=SCHEMA)
     await workflow(jobs, {"name": "a", "job": "load", "params": {"day": "x", "n": n}})
+
+
+A, X = {"a": {"type": "integer"}}, "${execution.id}"
+UNLIKE = {"if": {"required": ["x"]}, "then": {"required": ["y"]}, "else": {"required": ["z"]}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "params"),
+    [
+        ({"schema": {"patternProperties": {"^x": {}}, "additionalProperties": False}}, {"x1": X, "x2": 1}),
+        ({"schema": {"properties": A, "anyOf": [{"required": ["x"]}, {"required": ["y"]}]}}, {"a": 1, "x": X}),
+        ({"schema": {"properties": A, "minProperties": 2}}, {"a": 1, "x": X}),
+        ({"schema": {"properties": A, "dependentRequired": {"a": ["x"]}}}, {"a": 1, "x": X}),
+        ({"schema": {"properties": A, **UNLIKE}}, {"a": 1, "z": X}),
+        ({"schema": {"$defs": {"w": {"required": ["x"]}}, "$ref": "#/$defs/w"}}, {"a": 1, "x": X}),
+        ({"schema": {"properties": A, "minProperties": 2}, "params": {"y": 1}}, {"a": 1}),
+        ({"schema": {"properties": {"items": {}}, "required": ["items"]}, "batch": {"size": 2}}, {"a": 1}),
+    ],
+)
+@in_memory
+async def test_params_of_a_step_that_may_fit_their_job_are_accepted(jobs, fields, params):
+    await command(jobs, "load", **fields)
+    await workflow(jobs, {"name": "a", "job": "load", "params": params})
+
+
+@pytest.mark.parametrize("params", [{"a": "x", "b": X}, {"a": 1, "c": 5}, {"b": 1}])
+@in_memory
+async def test_params_of_a_step_that_cannot_fit_their_job_are_refused(jobs, params):
+    schema = {
+        "properties": {"a": {"$ref": "#/$defs/n"}, "c": {"type": "string"}}, "anyOf": [{"required": ["a"]}],
+        "$defs": {"n": {"type": "integer"}},
+    }  # fmt: skip
+    await command(jobs, "load", schema=schema)
+    with pytest.raises(BadInput, match='of job "load"'):
+        await workflow(jobs, {"name": "a", "job": "load", "params": params})
 
 
 @in_memory

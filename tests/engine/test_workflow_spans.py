@@ -10,6 +10,7 @@ import pytest
 from horae.errors import StoreUnavailable
 from horae.features.tracing.engine import spans
 from horae.features.tracing.engine.spans import WorkflowSpans
+from horae.features.tracing.part import TracingPart
 from horae.store.executions.state_changes import FinishedItems
 
 A, B, C = (cast("FinishedItems", SimpleNamespace(parcel=UUID(int=n), workflow="workflow")) for n in (1, 2, 3))
@@ -44,6 +45,15 @@ async def test_a_workflow_span_is_reported_with_its_own_parcel(monkeypatch):
     it.meanwhile = []
     await it.spans.step()
     assert it.told == [(one.parcel, one.parcel) for one in (A, B, C)]
+
+
+async def test_a_server_that_stops_reports_all_spans(monkeypatch):
+    monkeypatch.setattr(spans, "BATCH", 1)
+    it, part = Fakes(), object.__new__(TracingPart)
+    part.workflows = it.spans
+    it.spans.add([A, B, C])
+    await part.flush()
+    assert [parcel for _, parcel in it.told] == [A.parcel, B.parcel, C.parcel]
 
 
 async def test_unreported_spans_are_reported_later_in_order(monkeypatch):

@@ -94,7 +94,7 @@ NOUNS = (
         ("features.alerts.cli",),  # the destination of a channel, in a list
         frozenset({"port"}),  # of a database
     ),
-    Noun("template", TEMPLATE.names, ("features.templates.cli", "features.templates.engine.templates")),
+    Noun("template", TEMPLATE.names, ("features.templates.cli",)),
     Noun(
         "backfill",
         tuple(name for name in BACKFILL.names if name != "dryRun"),  # present in every request that can be retried

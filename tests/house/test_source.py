@@ -1,6 +1,7 @@
 """Rules for the code beyond those of the linters."""
 
 import ast
+import re
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -9,7 +10,7 @@ import pytest
 
 import bench
 import horae
-from horae import env, private, testing
+from horae import env, errors, private, testing
 from horae.cli import output, terminal
 from horae.engine.base import sealing, tokens
 from horae.features.artifacts import cli as artifacts
@@ -83,6 +84,16 @@ def test_time_ids_and_randomness_come_from_env_and_data_is_never_code():
     paths = (*python_files(PACKAGE), *python_files(BENCHES))
     wrong = [f"{place(path)}, {use}" for path in paths for use in wrong_in(place(path), path.read_text())]
     assert wrong == []
+
+
+def test_every_error_is_made_where_it_is_raised():
+    """An error that is kept in a module collects the frames of all that raise it."""
+    kinds = "|".join(name for name, kind in vars(errors).items() if isinstance(kind, type))
+    kept = re.compile(rf"^\w+.* = (?:{kinds})\(", re.MULTILINE)
+    wrong = [
+        f"{place(path)}: {found[0]}" for path in python_files(PACKAGE) for found in kept.finditer(path.read_text())
+    ]
+    assert wrong == [], "Return it from a function."
 
 
 def test_folders_and_files_are_created_for_their_owner_only():

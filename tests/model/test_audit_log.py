@@ -29,7 +29,7 @@ def signature(said: bytes) -> bytes:
 def check(links: list[Link], head: ChainHead) -> ChainChecker:
     checker = ChainChecker()
     checker.follow(links)
-    checker.end(head, lambda said, shown: shown == signature(said))
+    checker.end(head, head, lambda said, shown: shown == signature(said))
     return checker
 
 

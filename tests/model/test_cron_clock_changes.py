@@ -180,7 +180,7 @@ def test_an_unknown_zone_is_refused_with_the_nearest_names(name, remedy):
         load_zone(name)
 
     assert remedy in refused.value.remedy
-    assert refused.value.fields["field"] == "schedule.timezone"
+    assert refused.value.fields["field"] == "timezone"
 
 
 def test_the_time_zone_rules_have_a_version():

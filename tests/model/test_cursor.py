@@ -1,5 +1,6 @@
 """Cursors are opaque, and only issued ones are accepted."""
 
+from base64 import urlsafe_b64encode
 from uuid import UUID
 
 import pytest
@@ -20,6 +21,20 @@ def test_anything_else_is_refused(text):
     with pytest.raises(BadInput) as refused:
         read_cursor(text, tuple[UUID, int])
     assert refused.value.fields["field"] == "cursor"
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        (r'"a\u0000"', str),
+        (r'["ok", "\u0000"]', tuple[str, str]),
+        (f"{1 << 63}", int),
+        (f'["{ID}", -{10**30}]', tuple[UUID, int]),
+    ],
+)
+def test_a_position_that_no_database_can_hold_is_refused(place, kind):
+    with pytest.raises(BadInput):
+        read_cursor(urlsafe_b64encode(place.encode()).decode(), kind)
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1001, 10**20])

@@ -229,6 +229,7 @@ def test_errors_of_the_whole_definition(body, field, words):
         ({"params": [1]}, "params", "a list, not an object"),
         ({"schema": {"type": "array"}}, "schema", "describe an object"),
         ({"schema": {"$ref": "http://example.com/s"}}, "schema", "another document"),
+        ({"schema": {"$schema": "http://json-schema.org/draft-07/schema#"}}, "schema", 'Remove "$schema"'),
         ({"retries": -1}, "retries", "cannot be -1"),
         ({"retries": True}, "retries", "true, not a whole number"),
         ({"retries": 10**30}, "retries", "a number of this size"),
@@ -237,7 +238,14 @@ def test_errors_of_the_whole_definition(body, field, words):
         ({"retry": {"delay": "1m", "max": "1s"}}, "retry.max", "shorter"),
         ({"retry": {"delays": ["1s"], "factor": 2}}, "retry.factor", "delays and factor"),
         ({"retry": ["1s", "soon"]}, "retry[1]", "not a length of time"),
+        ({"retry": {"delays": ["1s", "soon"]}}, "retry.delays[1]", "not a length of time"),
         ({"retry": []}, "retry", "no delay"),
+        ({"retry": {"delays": []}}, "retry.delays", "no delay"),
+        ({"retry": 0}, "retry", "a number, not an object"),
+        ({"retry": {"retryOn": 0}}, "retry.retryOn", "not a list"),
+        ({"retry": {"budgets": False}}, "retry.budgets", "false, not an object"),
+        ({"timeouts": 0}, "timeouts", "a number, not an object"),
+        ({"command": None, "http": {"url": "http://x", "headers": 0}}, "http.headers", "a number, not an object"),
         ({"retry": {"delay": "1s", "jitter": 2}}, "retry.jitter", "from 0 to 1"),
         ({"timeout": "soon"}, "timeout", "not a length of time"),
         ({"timeout": 0}, "timeout", "Remove it"),
@@ -260,6 +268,8 @@ def test_errors_of_the_whole_definition(body, field, words):
         ({"delivery": "exactly-once"}, "delivery", "at-least-once"),
         ({"delivery": "at-most-once", "retries": 1}, "retries", "never tried again"),
         ({"delivery": "at-most-once", "retry": ["1s"]}, "retries", "never tried again"),
+        ({"delivery": "at-most-once", "retry": {"budgets": {"timeout": 1}}}, "retry.budgets", 'Remove "budgets"'),
+        ({"rate": "10/minute"}, "rate", "Write a number of starts in a span"),
         ({"keyFor": "0s"}, "keyFor", "from 1s"),
         ({"preempts": "yes"}, "preempts", "true or false"),
         ({"preemptible": True, "interruptible": False}, "preemptible", "run to its end"),
@@ -327,6 +337,11 @@ def test_a_patch_changes_what_it_names():
     assert changed.timeout is None
     assert changed.params == {"b": {"c": 2, "d": 3}}
     assert changed.tags == {"x": "1", "y": "2"}
+
+
+def test_a_patch_that_removes_the_rate_removes_its_burst():
+    merged = merge_definition(render_definition(spec(rate="10/1m", burst=5)), {"rate": None})
+    assert parse_definition(merged, namespace_name="default", created_at=NOW).spec.rate is None
 
 
 def test_a_patched_schedule_task_or_retry_policy_is_replaced_as_a_whole():

@@ -17,20 +17,20 @@ def read(**fields):
 
 def test_valid_placements_are_read_and_shown():
     spec = read(
-        needs=["zone=eu", "ssd"],
+        needs={"zone": "eu", "ssd": True, "rack": 7},
         prefers=["gpu", {"label": "zone=eu-1", "weight": 3, "patience": "1m"}],
         slots=2,
-        resources={"memory": "1.5GiB", "gpu": 1, "disk": "2TB"},
+        resources={"memory": "1.5GiB", "gpu": 1, "disk": "2TB", "tokens": "1.001k"},
         affinity="${params.model}-${tags.team}",
         spread=True,
     )
 
-    assert spec.needs == ("ssd", "zone=eu")
+    assert spec.needs == ("rack=7", "ssd", "zone=eu")
     assert spec.prefers == (
         Preference(label="gpu", patience=10 * SECOND),
         Preference(label="zone=eu-1", weight=3, patience=60 * SECOND),
     )
-    assert spec.cost == Cost(2, (("disk", 2 * 10**12), ("gpu", 1), ("memory", 3 << 29)))
+    assert spec.cost == Cost(2, (("disk", 2 * 10**12), ("gpu", 1), ("memory", 3 << 29), ("tokens", 1001)))
     assert spec.affinity == Affinity(key="${params.model}-${tags.team}", patience=10 * SECOND)
     assert spec.spread
     shown = render_definition(spec)
@@ -45,6 +45,9 @@ def test_valid_placements_are_read_and_shown():
     [
         ({"needs": ["a b"]}, "needs[0]"),
         ({"needs": ["cost:slots=9"]}, "needs[0]"),
+        ({"needs": {"gpu": None}}, "needs.gpu"),
+        ({"needs": {"ssd": False}}, "needs.ssd"),
+        ({"needs": {"zone": ["eu"]}}, "needs.zone"),
         ({"prefers": ["prefer:1:1:x"]}, "prefers[0].label"),
         ({"prefers": [{"weight": 2}]}, "prefers[0].label"),
         ({"prefers": [{"label": "a", "weight": 0}]}, "prefers[0].weight"),
@@ -59,6 +62,9 @@ def test_valid_placements_are_read_and_shown():
         ({"resources": {"memory": 0}}, "resources.memory"),
         ({"resources": {"memory": "2 parsecs"}}, "resources.memory"),
         ({"resources": {"memory": "0.3KiB"}}, "resources.memory"),
+        ({"resources": {"memory": "9" * 400}}, "resources.memory"),
+        ({"resources": {"memory": "1.00000000000001TiB"}}, "resources.memory"),
+        ({"resources": {"memory": "9007199254740993"}}, "resources.memory"),
         ({"resources": {"slots": 2}}, "resources.slots"),
         ({"resources": {"a b": 2}}, "resources.a b"),
         ({"resources": ["gpu"]}, "resources"),

@@ -30,11 +30,16 @@ def test_a_rule_matches_the_failures_that_it_names(rule):
     "rule",
     [
         *("Connect", "exceptions.ConnectTimeout", "connectionerror", "ValueError", "exit:7", "exit:76-80"),
-        *("http:50", "http:4xx", "http:504-599", "message:deadlock", "message:*DEADLOCK*"),
+        *("http:50", "http:4xx", "http:504-599", "message:deadlock", "message:*DEADLOCK*", "message:[a-z]*"),
     ],
 )
 def test_a_rule_matches_no_other_failure(rule):
     assert not compile_rule(rule)(TIMEOUT, 75)
+
+
+@pytest.mark.parametrize("rule", ["message:[Errno 13]*", "message:*]: ?en*"])
+def test_brackets_in_a_rule_stand_for_themselves(rule):
+    assert compile_rule(rule)(Failure(type="OSError", message="[Errno 13]: denied"), None)
 
 
 def test_a_rule_does_not_match_missing_data_of_a_failure():

@@ -103,6 +103,7 @@ def test_values_that_do_not_fit_are_refused(values: dict[str, Any], field: str):
         ({"parameters": {"a b": {}}, "job": {"command": "true"}}, "parameters.a b"),
         ({"parameters": {"n": {"type": "nonsense"}}, "job": {"command": "true"}}, "parameters.n"),
         ({"parameters": {"n": {"type": "integer", "default": "x"}}, "job": {"command": "true"}}, "parameters.n"),
+        ({"parameters": {"n": {"$ref": "#/$defs/x", "$defs": {"x": {}}}}, "job": {"command": "true"}}, "parameters"),
     ],
 )
 def test_an_invalid_template_is_refused_with_its_field(body: Any, field: str):

@@ -229,6 +229,11 @@ def test_any_other_body_is_not_a_notification(body):
         {"message": {"attributes": {"objectId": "a"}}},
         {"message": {**GCS["message"], "data": "%%%"}},
         {**sns(S3), "Message": "not json"},
+        {**sns(S3), "Message": "[" * 5000},
+        {**sns(S3), "Message": "[" * 5000 + "]" * 5000},
+        {**sns(S3), "Message": '{"Event": "s3:TestEvent", "Bucket": ' + "[" * 100 + "]" * 100 + "}"},
+        {"message": {**GCS["message"], "data": base64.b64encode(b"[" * 5000).decode()}},
+        {"message": {**GCS["message"], "data": base64.b64encode(b'{"a": ' + b"[" * 100 + b"]" * 100 + b"}").decode()}},
     ],
 )
 def test_a_broken_notification_is_refused(body):

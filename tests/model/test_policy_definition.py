@@ -16,7 +16,7 @@ from horae.model.admission.policy import (
     slots_reserved,
     write_policy,
 )
-from horae.model.admission.queue import ServedQueues, parse_queue, read_served
+from horae.model.admission.queue import ServedQueues, merge_queue, parse_queue, read_served
 from horae.model.admission.share_key import share_of, shares_of
 from horae.model.definitions.job import Spec
 from horae.model.definitions.tasks import CommandTask
@@ -118,6 +118,18 @@ def test_a_missing_or_too_long_share_is_refused():
             share_of(policy, SPEC, item, {}, "")
 
 
+def test_reserves_may_promise_all_slots():
+    reserve = {"a": "0.2%", "b": "83.9%", "c": "15.9%"}
+    assert read_policy({"kind": "fair", "by": "job", "reserve": reserve}).reserve == reserve
+
+
+def test_a_removed_rate_removes_its_burst():
+    limited = parse_queue({"rate": "10/1m", "burst": 5})[0]
+    assert parse_queue(merge_queue(limited, {"rate": None}))[0].limit.rate is None
+    with pytest.raises(BadInput, match="without a rate"):
+        parse_queue(merge_queue(limited, {"rate": None, "burst": 3}))
+
+
 def test_reserves_are_slots_or_a_percentage():
     assert (slots_reserved(4, 100), slots_reserved("25%", 100), slots_reserved("1%", 10), slots_reserved("1%", 0)) == (
         4, 25, 1, 0,
@@ -147,7 +159,7 @@ def test_a_worker_names_its_queues_with_weights_or_in_an_order(given, served):
     assert read_served(given) == served
 
 
-@pytest.mark.parametrize("given", [["a=0"], ["a=x"], ["a,b=2"], ["a", "a"], ["a,b", "c"], [""]])
+@pytest.mark.parametrize("given", [["a=0"], ["a=0.0001"], ["a=x"], ["a,b=2"], ["a", "a"], ["a,b", "c"], [""]])
 def test_invalid_queues_of_a_worker_are_refused(given):
     with pytest.raises(BadInput, match=r"queue|weight|order"):
         read_served(given)

@@ -58,6 +58,12 @@ def test_a_waiter_with_a_free_place_preempts_nothing():
     assert victims([waiter(items=3)], [worker(slots=2)], [runs(1), runs(2)]) == [1]
 
 
+def test_only_items_that_get_slots_of_victims_are_served():
+    decided = choose_victims([waiter(items=50)], [worker(slots=1)], [runs(1), runs(2)])
+
+    assert [(one.lo, one.hi) for one in decided.waiters] == [(0, 2)]
+
+
 def test_the_most_urgent_waiter_is_placed_first():
     decided = choose_victims(
         [waiter(5, number=1), waiter(9, number=2), waiter(7, number=3)], [worker()], [runs(1), runs(2)]

@@ -48,7 +48,7 @@ def test_bounds_and_counts_end_a_preview():
     every = Interval(every=HOUR, anchor=0)
     assert len(preview(every, Rules(end_at=SPRING + 3 * HOUR), SPRING, 10)) == 2
     assert len(preview(every, Rules(max_fires=4), SPRING, 10)) == 4
-    assert show_preview({"at": "2026-03-27T00:00:00Z"}, SPRING, 3).notes == ["Nothing fires after that."]
+    assert show_preview({"at": "2026-03-27T00:00:00Z"}, SPRING, 3).notes == ["The trigger has no more fires."]
 
 
 def test_a_preview_warns_about_surprising_expressions():

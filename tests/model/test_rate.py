@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.env import SECOND
+from horae.model.admission.quota import Quota
 from horae.model.admission.rate import UNUSED, Rate
 
 RATES = st.builds(Rate, st.integers(1, 50), st.integers(SECOND, 60 * SECOND), st.integers(1, 10))
@@ -30,6 +31,13 @@ def test_the_next_start_is_allowed_at_the_announced_time(rate, taken):
     assert rate.room(pace, max(now, opens_at)) >= 1
     if opens_at > now:
         assert rate.room(pace, opens_at - 1) == 0
+
+
+@given(st.floats(0.01, 1_000_000))
+def test_the_rate_of_a_quota_is_never_exceeded(count):
+    rate = Quota(submissions_per_second=count).rate
+    assert rate is not None
+    assert rate.interval * count >= SECOND * (1 - 1e-12)  # but for the precision of the division
 
 
 def test_a_pause_allows_one_burst():

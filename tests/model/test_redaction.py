@@ -3,7 +3,6 @@
 import base64
 import json
 import random
-import re
 import subprocess
 from urllib.parse import quote, urlencode
 
@@ -101,6 +100,11 @@ def test_numbers_are_covered_and_clean_results_stay_unchanged():
     assert b"12345678" not in redactor.json(deep)
 
 
+@pytest.mark.parametrize("written", [r"sword\u0066ish", r"\u0073wordfish", r"a\/b swordfish"])
+def test_a_value_is_found_in_json_however_it_is_escaped(written):
+    assert "swordfish" not in msgspec.json.decode(Redactor(["swordfish"]).json(b'["%b"]' % written.encode()))[0]
+
+
 def test_a_cut_text_shows_no_part_of_a_value():
     redactor = Redactor(["swordfish"])
     assert redactor.cut("the word is sword") == f"the word is {MASK}"
@@ -139,7 +143,7 @@ def test_a_stream_covers_the_same_however_it_is_cut(values, parts, data):
     told = b"".join([*pieces, stream.end()])
 
     assert redactor.text(text) == expected
-    assert re.sub(r"(\*\*\*)+", MASK, told.decode()) == expected  # adjacent occurrences may have separate masks
+    assert told.decode() == expected
     assert not any(form in told.decode() for value in values for form in forms_of(value))
 
 

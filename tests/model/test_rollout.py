@@ -116,6 +116,8 @@ def test_the_abort_bound_applies_to_other_versions_than_the_current_one():
         ({"versions": {"7": -1}}, "versions.7"),
         ({"versions": {"7": 0}}, "versions"),
         ({"versions": {}}, "versions"),
+        ({"versions": {"6": 100}}, "versions"),
+        ({"versions": {"7": 1, "07": 1}}, "versions.07"),
         ({"version": 7, "share": 10, "by": "${nobody.knows}"}, "by"),
         ({"version": 7, "share": 10, "abortAbove": "lots"}, "abortAbove"),
         ({"version": 7, "share": 10, "minimum": 0}, "minimum"),

@@ -96,6 +96,9 @@ REFUSED = {
         **{key: value for key, value in chain(3, 12).items() if key == "$defs"},
         "properties": {f"p{i}": {"title": str(i), **ref("d0")} for i in range(500)},
     },
+    "many parts that each stand for many members": {
+        "$defs": {"d": {"properties": {f"p{i}": {} for i in range(5000)}}}, "allOf": [ref("d")] * 2400,
+    },
     "very many patterns that allow anything": {"patternProperties": {f"^x{i}.*y$": True for i in range(1000)}},
     "what is unevaluated in what is unevaluated": unevaluated(14, "unevaluatedProperties"),
     "elements that are unevaluated within each other": {"properties": {"c": unevaluated(14, "unevaluatedItems")}},

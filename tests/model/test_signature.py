@@ -3,6 +3,7 @@
 import enum
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from horae.errors import BadInput
 from horae.model.definitions.function_signature import BadParams, signature_of
+
+DEEP = b'{"a":' + b"[" * 100_000
 
 
 class Colour(enum.Enum):
@@ -52,6 +55,29 @@ def with_context(ctx, a: int = 1):
     return ctx, a
 
 
+class Marked:
+    __horae_context__ = True
+
+
+this = SimpleNamespace(Marked=Marked)
+
+
+def with_context_by_position(ctx, a: int, /, b: int):
+    return ctx, a, b
+
+
+def with_context_in_quotes(a: int, given: "this.Marked"):
+    return given, a
+
+
+def keyed(names: dict[int, str], /, day: date):
+    return names, day
+
+
+def keyed_and_open(names: dict[int, str], **others):
+    return names, others
+
+
 def open_ended(a: int, **others):
     return a, others
 
@@ -76,6 +102,10 @@ def listing(xs: list[int] = []):  # noqa: B006
         (implicit, b"null", None),
         (mixed, b'{"a":1,"b":2}', (1, 2, 3)),
         (with_context, b'{"a":5}', ("the ctx", 5)),
+        (with_context_by_position, b'{"a":5,"b":6}', ("the ctx", 5, 6)),
+        (with_context_in_quotes, b'{"a":5}', ("the ctx", 5)),
+        (keyed, b'{"names":{"1":"a"},"day":"2026-11-15"}', ({1: "a"}, date(2026, 11, 15))),
+        (keyed_and_open, b'{"names":{"1":"a"},"z":2}', ({1: "a"}, {"z": 2})),
         (open_ended, b'{"a":1,"z":[2]}', (1, {"z": [2]})),
         (listing, b"{}", []),
     ],
@@ -89,6 +119,7 @@ def test_the_jobs_params_are_defaults_of_an_item():
     assert call(plain, b"null", {"a": 8, "b": 9}) == (8, 9)
     assert call(open_ended, b'{"y": 1}', {"a": 8, "z": 9}) == (8, {"z": 9, "y": 1})
     assert call(typed, b"{}", {"day": "2026-11-15", "point": {"x": 1}})[0] == date(2026, 11, 15)
+    assert call(keyed_and_open, b"{}", {"names": {"1": "a"}}) == ({1: "a"}, {})
 
 
 def test_a_default_from_the_job_is_not_shared_between_calls():
@@ -108,8 +139,11 @@ def test_a_default_from_the_job_is_not_shared_between_calls():
         (typed, b'{"day":"2026-11-15","point":{"x":"1"}}', r"point\.x"),
         (plain, b"[1]", "object"),
         (plain, b'{"a":', "JSON"),
-        (plain, b'{"a":"\xff"}', "JSON"),
         (open_ended, b'{"a":"x"}', "a"),
+        pytest.param(plain, DEEP, "JSON", id="plain-deep"),
+        pytest.param(open_ended, DEEP, "JSON", id="open-deep"),
+        (plain, b'{"a":"\xff"}', "JSON"),
+        (open_ended, b'{"a":"\xff"}', "JSON"),
     ],
 )
 def test_params_that_do_not_fit_are_named(function, item, said):
@@ -133,7 +167,11 @@ def test_a_parameter_that_json_cannot_fill_is_refused():
 
     def unresolved(x: "Nowhere"): ...  # noqa: F821
 
-    for function in (odd, unresolved, everything):
+    def no_attribute(x: "datetime.Nowhere"): ...
+
+    def no_expression(x: "an int"): ...  # noqa: F722
+
+    for function in (odd, unresolved, everything, no_attribute, no_expression):
         with pytest.raises(BadInput):
             signature_of(function)
 

@@ -79,7 +79,7 @@ async def _(world: World) -> Scene:
     for place in ("x", "y"):
         await world.store.write(lambda at=place: artifacts.record_location(at, world.now()))
     left, right = [
-        Move("move", lambda at=place: archives.move(made, at, 1, world.now()))  # type: ignore[misc]
+        Move("move", lambda at=place: archives.move(made, at, 1))  # type: ignore[misc]
         for place in ("x", "y")
     ]
 

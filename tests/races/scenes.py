@@ -878,7 +878,8 @@ async def _(world: World) -> Scene:
         "cancel_more",
         lambda: cancel_job.cancel_more("queued", c.job.id, c.new_id, cancel_job.START, 100, "", c.now),
     )
-    restore = Move("restore", lambda: job_changes.restore(before, [], world.env.new_id, c.now))
+    draft = job_changes.JobDraft(spec=before.job.spec)
+    restore = Move("restore", lambda: job_changes.restore(before, [], draft, world.env.new_id, c.now))
     fresh = c.submit(*world.wanted(c.job))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
@@ -1449,5 +1450,6 @@ from tests.races import (  # noqa: E402
     signal_scenes,  # noqa: F401
     template_scenes,  # noqa: F401
     trigger_scenes,  # noqa: F401
+    user_scenes,  # noqa: F401
     workflow_scenes,  # noqa: F401
 )

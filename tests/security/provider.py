@@ -3,7 +3,7 @@
 import base64
 import hashlib
 from typing import Any
-from urllib.parse import parse_qs, parse_qsl, urlsplit
+from urllib.parse import parse_qs, parse_qsl, unquote_plus, urlsplit
 
 import msgspec
 from joserfc import jwt
@@ -25,6 +25,7 @@ class Provider:
         self.url = ""
         self.claims: dict[str, Any] = {"sub": "1", "preferred_username": "ada", "groups": ["platform"]}
         self.asked: list[dict[str, str]] = []
+        self.clients: list[list[str]] = []  # the id and the secret in each request for tokens
         self.codes: dict[str, dict[str, str]] = {}
         self.listener = HttpListener(system_env(), self.answer)
 
@@ -41,6 +42,8 @@ class Provider:
             return ok({**here, "authorization_endpoint": f"{self.url}/go", "token_endpoint": f"{self.url}/token"})
         if path == "/keys":
             return ok(KeySet([self.shown]).as_dict())
+        basic = dict(scope["headers"])[b"authorization"].removeprefix(b"Basic ")
+        self.clients.append([unquote_plus(part) for part in base64.b64decode(basic).decode().split(":")])
         body, more = b"", True
         while more:
             message = await receive()

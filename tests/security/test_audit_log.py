@@ -1,19 +1,23 @@
 """The audit log: every change is recorded with actor, action, time and address; tampering with the store is found."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
 from horae.engine.server_node import ServerNode
-from horae.errors import StoreUnavailable
+from horae.engine.settings import EngineSettings
+from horae.env import virtual_env
+from horae.errors import MasterKeyMissing, StoreUnavailable
 from horae.features.audit_log.engine import MOST_DENIED_OF_ONE
 from horae.features.audit_log.part import AuditLogPart
+from horae.model.tenancy.principal import Principal
 from horae.server.app import Application
 from horae.store.driver import one
 from horae.store.script import Statement
-from tests.security.people import Api, both
+from tests.security.people import KEY, Api, both, prepared
 
 JOB = {"name": "etl", "command": ["true"]}
 
@@ -28,6 +32,10 @@ async def rows(api: Api, **query: Any) -> list[dict[str, Any]]:
 async def verdict(api: Api) -> dict[str, Any]:
     found: dict[str, Any] = (await api.get("/api/v1/audit/log/verdict")).json()
     return found
+
+
+async def fails(entry: object) -> int:
+    raise StoreUnavailable("no", "later")
 
 
 async def do(node: ServerNode, text: str) -> None:
@@ -65,6 +73,17 @@ async def test_repeated_denials_are_recorded_once_in_a_while(api: Api, node: Ser
     assert found[0]["actorName"] == "w"
 
 
+async def test_a_denial_that_could_not_be_recorded_is_recorded_by_the_next_one(
+    api: Api, node: ServerNode, monkeypatch: pytest.MonkeyPatch
+):
+    made = (await api.post("/api/v1/keys", json={"name": "w", "role": "worker"})).json()
+    with monkeypatch.context() as patch:
+        patch.setattr(node.part(AuditLogPart).audit_log, "append", fails)
+        await api.post("/api/v1/jobs", json=JOB, headers={"authorization": f"Bearer {made['key']}"})
+    await api.post("/api/v1/jobs", json=JOB, headers={"authorization": f"Bearer {made['key']}"})
+    assert [row["action"] for row in await rows(api) if row["outcome"] == "denied"] == ["jobs.create"]
+
+
 async def test_reads_and_submissions_are_not_recorded(api: Api):
     await api.post("/api/v1/jobs", json=JOB)
     await api.get("/api/v1/jobs")
@@ -89,6 +108,8 @@ async def test_filters_find_actors_and_actions(api: Api):
     assert await rows(api, actor="key:nobody") == []
     assert [row["action"] for row in await rows(api, action="jobs.pause")] == ["jobs.pause"]
     assert len(await rows(api, action="jobs.")) == 2
+    for action in ("jobs", "job_.", "jobs_pause", "%pause", "%."):
+        assert await rows(api, action=action) == []
     assert len(await rows(api, limit=1)) == 1
 
 
@@ -148,9 +169,6 @@ async def test_a_denied_request_with_an_unstorable_name_is_recorded(api: Api):
 async def test_a_change_that_cannot_be_recorded_does_not_start(
     api: Api, node: ServerNode, monkeypatch: pytest.MonkeyPatch
 ):
-    async def fails(entry: object) -> int:
-        raise StoreUnavailable("no", "later")
-
     with monkeypatch.context() as patch:
         patch.setattr(node.part(AuditLogPart).audit_log, "append", fails)
         assert (await api.post("/api/v1/jobs", json=JOB)).status_code == 503
@@ -206,14 +224,54 @@ async def test_later_entries_do_not_hide_a_truncation(api: Api, node: ServerNode
     assert (await verdict(api))["broken"]["seq"] == 5
 
 
-async def test_a_truncation_with_a_forged_head_is_found_by_its_signature(api: Api, node: ServerNode):
+@both
+@pytest.mark.parametrize("more", ["", ", signature = substr(signature, 1, 0)"])
+async def test_a_truncation_with_a_forged_head_is_found_by_its_signature(api: Api, node: ServerNode, more: str):
     for name in ("a", "b"):
         await api.post("/api/v1/jobs", json={**JOB, "name": name})
     found = await verdict(api)
     assert (found["signed"], found["broken"]) == (True, None)
     await do(node, "DELETE FROM audit_log WHERE seq > 2")
-    await do(node, "UPDATE audit_head SET seq = 2, hash = (SELECT hash FROM audit_log WHERE seq = 2)")
+    await do(node, f"UPDATE audit_head SET seq = 2, hash = (SELECT hash FROM audit_log WHERE seq = 2){more}")
     assert "signed" in (await verdict(api))["broken"]["reason"]
+    for name in ("c", "d"):
+        await api.post("/api/v1/jobs", json={**JOB, "name": name})
+        assert "signed" in (await verdict(api))["broken"]["reason"]
+
+
+@both
+async def test_rows_of_a_server_without_the_key_do_not_break_the_log(
+    api: Api, node: ServerNode, monkeypatch: pytest.MonkeyPatch
+):
+    await api.post("/api/v1/jobs", json={**JOB, "name": "a"})
+    with monkeypatch.context() as patch:
+        patch.setattr(node.base.sealer, "_keys", {})
+        patch.setattr(node.base.sealer, "_refusal", MasterKeyMissing("gone", "give it"))
+        for name in ("b", "c"):
+            await api.post("/api/v1/jobs", json={**JOB, "name": name})
+    found = await verdict(api)
+    assert (found["signed"], found["broken"]) == (False, None)
+    await do(node, "CREATE TABLE kept AS SELECT * FROM audit_log")
+    await do(node, "DELETE FROM audit_log WHERE seq > 1")
+    await do(node, "UPDATE audit_head SET seq = 1, hash = (SELECT hash FROM audit_log WHERE seq = 1) WHERE id = 1")
+    assert "signed" in (await verdict(api))["broken"]["reason"]
+    await do(node, "INSERT INTO audit_log SELECT * FROM kept WHERE seq > 1")
+    await do(node, "UPDATE audit_head SET seq = 6, hash = (SELECT hash FROM audit_log WHERE seq = 6) WHERE id = 1")
+    await api.post("/api/v1/jobs", json={**JOB, "name": "d"})
+    found = await verdict(api)
+    assert (found["signed"], found["broken"]) == (True, None)
+    assert len(await node.store.read(one(Statement("heads", "SELECT id FROM audit_head")))) == 1
+
+
+async def test_a_log_without_signatures_is_signed_when_the_store_gets_its_first_key(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/horae.db"
+    for keys in ("", KEY, KEY):
+        async with prepared(url, virtual_env(), EngineSettings(master_keys=keys)) as node:
+            log = node.part(AuditLogPart).audit_log
+            if not keys:
+                await log.note(Principal(key="a", namespace=1, role="admin", name="ada"), "10.1.2.3", "jobs.edit")
+            found = await log.verify()
+            assert (found.rows, found.signed, found.broken) == (1, bool(keys), None)
 
 
 @both

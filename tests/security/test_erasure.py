@@ -14,7 +14,15 @@ from tests.security.by_hand import WorkerByHand
 from tests.security.people import Api, both
 
 CANARY = "canary-4711"
-TABLES = ("parcels", "history", "attempts", "logs", "progress", "artifacts", "unique_keys", "steps", "signals", "blobs")
+TABLES = (
+    *("parcels", "history", "attempts", "logs", "progress", "artifacts", "unique_keys", "meetings", "steps", "signals"),
+    "blobs",
+)
+RULES = {
+    "unique": {"key": "${params.to}", "for": "24h"},
+    "cache": {"key": "${params.to}", "ttl": "24h"},
+    "limits": [{"key": "${params.to}", "concurrency": 1}],
+}
 
 
 @pytest.fixture
@@ -67,6 +75,7 @@ async def held(node: ServerNode) -> str:
 async def test_the_data_of_an_execution_is_erased_and_its_record_stays(
     api: Api, node: ServerNode, ends: str, tmp_path: Path
 ):
+    assert (await api.patch("/api/v1/jobs/mail", json=RULES)).status_code == 200
     id = await submit(api, params={"to": CANARY}, tags={"customer": CANARY}, key=CANARY)
     await Worker(api).run(ends)
     assert CANARY in await held(node)
@@ -85,6 +94,28 @@ async def test_the_data_of_an_execution_is_erased_and_its_record_stays(
     files = [path.read_text() for path in (tmp_path / "artifacts").rglob("*") if path.is_file()]
     assert CANARY not in "".join(files)
     assert (await erase(api, params={"to": CANARY}))["erased"] == 0
+    assert await submit(api, params={"to": CANARY}) != id
+
+
+@both
+async def test_keys_of_a_parcel_stay_until_its_last_item_has_ended(api: Api, node: ServerNode):
+    await api.patch("/api/v1/jobs/mail", json={"limits": RULES["limits"]})
+    items = [{"to": CANARY}, {"to": CANARY}]
+    assert (await api.post("/api/v1/executions", json={"job": "mail", "items": items})).status_code == 201
+    worker = Worker(api)
+    await worker.run()
+    first = await erase(api, params={"to": CANARY})
+    assert (first["erased"], len(first["notEnded"])) == (1, 1)
+    await worker.run()
+    assert (await erase(api, params={"to": CANARY}))["erased"] == 1
+    assert CANARY not in await held(node)
+
+
+@pytest.mark.parametrize(("sent", "wanted"), [({}, 0), ({"to": True}, 0), ({"to": 1}, 1), ({"to": 1.0}, 1)])
+async def test_only_equal_params_are_selected(api: Api, sent: dict[str, Any], wanted: int):
+    await submit(api, params=sent)
+    await Worker(api).run()
+    assert (await erase(api, params={"to": 1}))["erased"] == wanted
 
 
 @pytest.mark.parametrize("where", [{"tag": "customer=a"}, {"key": "a"}, {"params": {"to": "a"}}])
@@ -137,7 +168,7 @@ async def test_the_receipt_in_the_audit_log_contains_no_personal_data(api: Api):
     assert CANARY not in str(rows)
 
 
-@pytest.mark.parametrize("where", [{}, {"job": "mail"}])
+@pytest.mark.parametrize("where", [{}, {"job": "mail"}, {"params": {"to": None}}])
 async def test_an_erasure_without_a_selection_is_refused(api: Api, where: dict[str, Any]):
     assert (await api.post("/api/v1/erasures", json={"where": where})).status_code == 400
 

@@ -3,6 +3,7 @@
 import socket
 from collections.abc import AsyncIterator
 from typing import Any
+from unittest.mock import AsyncMock
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -15,7 +16,7 @@ from horae.engine.settings import DAY, EngineSettings, OidcSettings
 from horae.engine.tenancy.keys import CACHED
 from horae.engine.tenancy.throttle import MOST, Throttle, Trickle
 from horae.env import SECOND, VirtualClock, virtual_env
-from horae.errors import HoraeError
+from horae.errors import HoraeError, Unauthorized
 from horae.features.audit_log.engine import MOST_FAILED
 from horae.features.audit_log.part import AuditLogPart
 from horae.features.users.engine.passwords import Passwords
@@ -50,7 +51,8 @@ async def provider(clock: VirtualClock) -> AsyncIterator[Provider]:
 def engine_settings(provider: Provider) -> EngineSettings:
     groups = {"platform": "default:admin", "readers": "default:viewer", "gone": "nowhere:admin"}
     roles = {group: read_mapping(group, text) for group, text in groups.items()}
-    oidc = OidcSettings(issuer=provider.url, client_id="horae", client_secret="s", roles=roles, allow=("127.0.0.1",))
+    secret = "50% + a:b"
+    oidc = OidcSettings(issuer=provider.url, client_id="horae", client_secret=secret, roles=roles, allow=("127.0.0.1",))
     return EngineSettings(oidc=oidc)
 
 
@@ -217,6 +219,86 @@ async def test_sign_out_and_changes_of_a_user_end_sessions(node: ServerNode, adm
     await api.aclose()
 
 
+@both
+@pytest.mark.parametrize("change", ["disable", "delete", "password"])
+async def test_a_change_of_a_user_during_a_sign_in_ends_the_sign_in(node: ServerNode, admin: Api, change: str):
+    await let_in(admin)
+    users, sign_ins = node.part(UsersPart).users, node.part(UsersPart).sign_ins
+    user, proof = await sign_ins.authenticate("ada", PASSWORD, "10.0.0.1") or (None, "")
+    assert user is not None
+    if change == "disable":
+        await users.set_active("ada", False)
+    elif change == "delete":
+        await users.delete("ada")
+    else:
+        await users.set_password("ada", "another long password")
+    with pytest.raises(Unauthorized):
+        await sign_ins.open("ada", proof, user.members, None)
+
+
+@both
+async def test_a_new_password_outlasts_a_concurrent_sign_in_with_an_old_hash(
+    node: ServerNode, admin: Api, monkeypatch: pytest.MonkeyPatch
+):
+    await let_in(admin)
+    users, passwords = node.part(UsersPart).users, node.part(UsersPart).sign_ins.passwords
+    hashed = passwords.hash
+
+    async def hash_late(password: str) -> str:
+        monkeypatch.setattr(passwords, "hash", hashed)
+        await users.set_password("ada", "another long password")
+        return await hashed(password)
+
+    monkeypatch.setattr(passwords, "is_old", lambda stored_hash: True)
+    monkeypatch.setattr(passwords, "hash", hash_late)
+    api, _ = await sign_in(node)
+
+    assert (await api.get("/api/v1/me")).status_code == 401
+    assert (await sign_in(node, password="another long password"))[1].status_code == 200
+    await api.aclose()
+
+
+async def test_a_session_in_use_lasts_however_short_the_time_without_requests_may_be(
+    node: ServerNode, admin: Api, clock: VirtualClock
+):
+    await let_in(admin)
+    node.part(UsersPart).sign_ins._idle = 60 * SECOND
+    api, _ = await sign_in(node)
+    for _ in range(10):
+        clock.advance(20 * SECOND)
+        assert (await api.get("/api/v1/me")).status_code == 200
+    clock.advance(61 * SECOND)
+    assert (await api.get("/api/v1/me")).status_code == 401
+    await api.aclose()
+
+
+async def test_ended_sessions_leave_nothing_in_memory(node: ServerNode, admin: Api):
+    await let_in(admin)
+    sign_ins = node.part(UsersPart).sign_ins
+    for _ in range(3):
+        api, _ = await sign_in(node)
+        assert (await api.get("/api/v1/me")).status_code == 200
+        assert (await api.post("/api/v1/sign-out")).status_code < 300
+        await api.aclose()
+    assert (sign_ins._known, sign_ins._members) == ({}, {})
+
+
+async def test_a_change_of_another_user_does_not_hide_namespaces_from_a_request(node: ServerNode, admin: Api):
+    await let_in(admin)
+    assert (await admin.post("/api/v1/namespaces", json={"name": "shop"})).status_code == 201
+    role = {"role": "viewer"}
+    assert (await admin.put("/api/v1/users/ada/member", json=role, headers={"horae-namespace": "shop"})).is_success
+    api, _ = await sign_in(node)
+    sign_ins = node.part(UsersPart).sign_ins
+    who = await sign_ins.check(str(api.cookies.get("horae")))
+    assert who is not None
+
+    sign_ins.forget()
+
+    assert (await sign_ins.in_namespace(who, "shop")).namespace_name == "shop"
+    await api.aclose()
+
+
 async def test_changing_the_own_password_needs_the_current_one(node: ServerNode, admin: Api):
     await let_in(admin)
     api, _ = await sign_in(node)
@@ -242,10 +324,14 @@ async def test_no_user_grants_permissions_that_they_lack(node: ServerNode, admin
     await boss.aclose()
 
 
-@pytest.mark.parametrize("password", ["short", "aaaaaaaaaaaaaaaa", "ada is my own name", "x" * 300])
+@pytest.mark.parametrize("password", ["short", "aaaaaaaaaaaaaaaa", "Grace is my own name", "x" * 300])
 async def test_a_weak_password_is_refused(admin: Api, password: str):
-    refused = await admin.post("/api/v1/users", json={"name": "ada", "password": password, "role": "viewer"})
+    refused = await admin.post("/api/v1/users", json={"name": "grace", "password": password, "role": "viewer"})
     assert (refused.status_code, refused.json()["field"]) == (400, "password")
+
+
+async def test_a_password_may_contain_a_short_name_by_chance(admin: Api):
+    await let_in(admin, "e")
 
 
 async def test_the_store_and_the_audit_log_contain_no_password(node: ServerNode, admin: Api):
@@ -271,10 +357,21 @@ async def come_back(node: ServerNode, provider: Provider) -> tuple[Api, httpx2.R
     return api, await api.get("/api/v1/sign-in/oidc/callback", params={"code": code, "state": state})
 
 
+async def test_users_of_a_provider_are_told_where_their_roles_and_passwords_are(node: ServerNode, provider: Provider):
+    api, _ = await come_back(node, provider)
+    api.headers["x-csrf-token"] = (await api.get("/api/v1/me")).json()["csrf"]
+    told = await api.post("/api/v1/me/password", json={"current": "mine", "password": "a new long password"})
+    assert (told.status_code, "identity provider" in told.json()["remedy"]) == (400, True)
+    await api.aclose()
+    provider.claims["groups"] = []
+    assert "oidc_roles" in await refused(node, provider)
+
+
 @both
 async def test_a_sign_in_at_a_provider_maps_groups_to_roles(node: ServerNode, admin: Api, provider: Provider):
     api, back = await come_back(node, provider)
     assert back.headers["location"] == "/"
+    assert provider.clients == [["horae", "50% + a:b"]]
     me = (await api.get("/api/v1/me")).json()
     assert (me["name"], me["role"]) == ("ada", "admin")
     assert "installation" not in me["permissions"]
@@ -343,6 +440,21 @@ async def test_an_unreachable_provider_is_reported(node: ServerNode, provider: P
     await provider.listener.stop(0.1)
     async with browser(node) as api:
         assert (await api.get("/api/v1/sign-in/oidc")).status_code == 503
+
+
+async def test_requests_do_not_wait_one_after_the_other_for_a_provider_that_does_not_answer(
+    node: ServerNode, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+):
+    oidc = node.part(UsersPart).oidc
+    fetch = AsyncMock(side_effect=TimeoutError)
+    monkeypatch.setattr(oidc._outbound, "fetch", fetch)
+    async with browser(node) as api:
+        for _ in range(3):
+            assert (await api.get("/api/v1/sign-in/oidc")).status_code == 503
+        assert fetch.await_count == 1
+        clock.advance(11 * SECOND)
+        assert (await api.get("/api/v1/sign-in/oidc")).status_code == 503
+        assert fetch.await_count == 2
 
 
 async def test_a_provider_name_belongs_to_its_first_user(node: ServerNode, admin: Api, provider: Provider):

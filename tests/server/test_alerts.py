@@ -1,8 +1,10 @@
 """Alerts over HTTP: rules and channels are written, tested and deleted; no secret is answered."""
 
 import sys
+import threading
 from base64 import b64encode
 from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND
-from horae.features.alerts.model.channel import Webhook, private_part
+from horae.features.alerts.model.channel import AnyChannel, Webhook, private_part
 from horae.features.alerts.part import AlertsPart
 from horae.store.contract import Store
 from horae.store.open import open_store_driver
@@ -181,25 +183,65 @@ async def test_addresses_are_checked_and_a_missing_apprise_is_refused_with_a_rem
     assert (refused.status_code, "horae[notify]" in refused.json()["remedy"]) == (409, True)
 
 
-async def test_apprise_is_given_a_title_and_a_text(api: Api, monkeypatch):
-    told = []
+def library(told: list[Any], threads: set[threading.Thread]) -> SimpleNamespace:
+    """Return a stand-in for the library apprise. It fails for URLs with "bad" and supports none with "odd"."""
 
     class Apprise:
         def __init__(self, asset: SimpleNamespace) -> None:
             told.append(asset.http_redirects)
+            self.url = ""
 
         @staticmethod
-        def instantiate(url: str, asset: SimpleNamespace) -> str:
-            return url
+        def instantiate(url: str, asset: SimpleNamespace) -> str | None:
+            threads.add(threading.current_thread())
+            return None if "odd" in url else url
 
         def add(self, url: str) -> None:
             told.append(url)
+            self.url = url
 
         def notify(self, title: str, body: str) -> bool:
+            threads.add(threading.current_thread())
             told.append(title)
-            return True
+            return "bad" not in self.url
 
-    monkeypatch.setitem(sys.modules, "apprise", SimpleNamespace(Apprise=Apprise, AppriseAsset=SimpleNamespace))
+    return SimpleNamespace(Apprise=Apprise, AppriseAsset=SimpleNamespace)
+
+
+@pytest.mark.parametrize(
+    ("paths", "state", "error"),
+    [
+        (["a", "b"], "delivered", None),
+        (["bad", "b"], "delivered", "1 of 2 URLs did not get the notice: apprise failed for a URL"),
+        (["bad", "odd", "c"], "delivered", "2 of 3 URLs did not get the notice: apprise failed for a URL"),
+        (["bad", "odd"], "failed", "apprise failed for a URL"),
+    ],
+)
+async def test_a_notice_is_delivered_if_one_of_several_urls_gets_it(
+    api: Api, monkeypatch, paths: list[str], state: str, error: str | None
+):
+    monkeypatch.setitem(sys.modules, "apprise", library([], threads := set()))
+    await api.post(CHANNELS, json={"name": "chat", "kind": "apprise", "urls": [f"slack://{one}/b/c" for one in paths]})
+    (tried,) = (await api.post(f"{CHANNELS}/chat/test")).json()["deliveries"]
+    assert (tried["state"], tried["lastError"]) == (state, error)
+    assert threading.current_thread() not in threads, "the event loop waits for no receiver"
+
+
+async def test_a_creation_of_a_channel_that_another_one_overtakes_is_refused(api: Api, node: ServerNode, monkeypatch):
+    channels = node.part(AlertsPart).channels
+    check = channels._check
+
+    async def is_overtaken(namespace: int, channel: AnyChannel) -> None:
+        monkeypatch.setattr(channels, "_check", check)
+        assert (await api.post(CHANNELS, json=HOOK)).status_code == 201
+
+    monkeypatch.setattr(channels, "_check", is_overtaken)
+    assert (await api.post(CHANNELS, json=HOOK)).status_code == 409
+
+
+async def test_apprise_is_given_a_title_and_a_text(api: Api, monkeypatch):
+    told: list[Any] = []
+    monkeypatch.setitem(sys.modules, "apprise", library(told, set()))
     await api.post(CHANNELS, json={"name": "chat", "kind": "apprise", "urls": ["slack://a/b/c"]})
     await api.post(CHANNELS, json={"name": "in", "kind": "apprise", "urls": ["json://127.0.0.1/"]})
     (tried,) = (await api.post(f"{CHANNELS}/chat/test")).json()["deliveries"]

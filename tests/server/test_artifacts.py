@@ -12,6 +12,7 @@ from horae.engine.settings import EngineSettings
 from horae.env import Env
 from horae.features.artifacts import engine
 from horae.features.artifacts.part import ArtifactsPart
+from horae.features.artifacts.store import artifacts
 from horae.store.contract import Store
 from horae.store.open import open_store_driver
 from tests.server.conftest import Api, Connect, key_for
@@ -138,11 +139,30 @@ async def test_a_file_over_the_limit_is_refused_and_cleared_away(
     files = lambda: sorted(len(path.read_bytes()) for path in (tmp_path / "kept").rglob("*") if path.is_file())  # noqa: E731
     assert len(files()) == 3
 
-    env.clock.advance(engine.LONGEST_UPLOAD + 1)
+    env.clock.advance(artifacts.LONGEST_UPLOAD + 1)
     await node.part(ArtifactsPart).sweeper.step()
 
     assert files() == [2]
     assert (await api.get(f"/api/v1/executions/{held.execution}/artifacts/small")).content == b"22"
+
+
+async def test_contents_that_cannot_be_deleted_do_not_stop_the_deletion_of_others(node: ServerNode, monkeypatch):
+    sweeper, removed = node.part(ArtifactsPart).sweeper, []
+
+    async def remove(location: str) -> None:
+        if location < "c":
+            raise PermissionError(location)
+        removed.append(location)
+
+    monkeypatch.setattr(engine, "BATCH", 2)
+    monkeypatch.setattr(sweeper._place, "remove", remove)
+    for location in "abcd":
+        await node.store.write(lambda location=location: artifacts.record_location(location, 0))
+    for _ in range(4):
+        await sweeper.step()
+
+    assert removed == ["c", "d"]
+    assert await node.store.read(lambda: artifacts.litter(0, 10)) == [(0, "a"), (0, "b")]
 
 
 async def test_a_missing_content_is_reported(api: Api, held: Held, tmp_path: Path):
@@ -152,3 +172,50 @@ async def test_a_missing_content_is_reported(api: Api, held: Held, tmp_path: Pat
     answer = await api.get(f"/api/v1/executions/{held.execution}/artifacts/a")
     assert answer.status_code == 410
     assert "the same storage of artifacts" in answer.json()["remedy"]
+
+
+async def test_an_unreachable_storage_is_reported(api: Api, held: Held, node: ServerNode, monkeypatch):
+    await held.put("a", b"1")
+
+    async def away(location: str) -> AsyncIterator[bytes]:
+        raise RuntimeError("connection refused")
+        yield b""
+
+    monkeypatch.setattr(node.part(ArtifactsPart).artifacts.place, "read", away)
+    answer = await api.get(f"/api/v1/executions/{held.execution}/artifacts/a")
+    assert (answer.status_code, "cannot read from the storage" in answer.json()["detail"]) == (503, True)
+
+
+async def test_an_upload_that_takes_too_long_is_refused(api: Api, held: Held, env: Env):
+    async def slowly() -> AsyncIterator[bytes]:
+        yield b"1"
+        env.clock.advance(artifacts.LONGEST_UPLOAD)
+        yield b"2"
+
+    answer = await held.put("slow", slowly())
+    assert (answer.status_code, "longer than 6h" in answer.json()["detail"]) == (413, True)
+    assert (await api.get(f"/api/v1/executions/{held.execution}/artifacts")).json()["items"] == []
+
+
+async def test_contents_that_cannot_be_removed_do_not_keep_others_from_being_removed(
+    held: Held, node: ServerNode, env: Env, monkeypatch
+):
+    monkeypatch.setattr(engine, "BATCH", 2)
+    for name in ("a", "b", "c"):
+        await held.put(name, b"1")
+        await held.put(name, b"2")
+        env.clock.advance(1)
+    sweeper, tried = node.part(ArtifactsPart).sweeper, []
+    remove = node.part(ArtifactsPart).sweeper._place.remove
+
+    async def fails(location: str) -> None:
+        tried.append(location)
+        if not location.endswith("c"):
+            raise PermissionError(location)
+        await remove(location)
+
+    monkeypatch.setattr(sweeper._place, "remove", fails)
+    env.clock.advance(artifacts.LONGEST_UPLOAD + 1)
+    waits = [await sweeper.step() for _ in range(3)]
+    assert [location[-1] for location in tried] == ["a", "b", "c", "a", "b"]
+    assert waits == [engine.PACE, engine.ROUND_EVERY, engine.PACE]

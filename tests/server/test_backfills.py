@@ -4,6 +4,8 @@ import pytest
 
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND, VirtualClock
+from horae.errors import StoreUnavailable
+from horae.features.backfills.engine import backfills
 from horae.features.backfills.part import BackfillsPart
 from horae.model.base.instant import format_instant
 from tests.server.conftest import Api
@@ -116,6 +118,53 @@ async def test_it_is_paused_resumed_and_cancelled(api: Api, node: ServerNode, mi
     assert refused.status_code == 409
 
 
+async def test_a_cancellation_that_does_not_reach_the_store_is_an_error(
+    api: Api, node: ServerNode, missed: str, monkeypatch: pytest.MonkeyPatch
+):
+    place = (await create(api, node)).headers["location"]
+    await node.part(BackfillsPart).backfiller.step()
+
+    async def fails(*_: object) -> None:
+        raise StoreUnavailable("gone", "later")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node.part(BackfillsPart).backfills, "_cancel", fails)
+        assert (await api.post(f"{place}/cancel", json={"executions": "cancel"})).status_code == 503
+    assert (await api.post(f"{place}/cancel", json={"executions": "cancel"})).status_code == 200
+    await node.part(BackfillsPart).backfiller.step()
+    assert (await api.get(place)).json()["endedOtherwise"] == 3
+
+
+@pytest.mark.parametrize(("params", "status"), [({"day": 1}, 201), ({"day": "one"}, 400), ({"hour": 1}, 400)])
+async def test_params_are_checked_over_those_of_the_triggers(
+    api: Api, node: ServerNode, clock: VirtualClock, params, status
+):
+    schema = {"properties": {"day": {"type": "integer"}, "hour": False}, "required": ["at", "region"]}
+    trigger = {**HOURLY, "params": {"at": "${fire.at}", "region": "${params.region}"}}
+    job = {"name": "report", "command": "true", "schedule": trigger, "schema": schema, "params": {"region": "eu"}}
+    assert (await api.post("/api/v1/jobs", json=job)).status_code == 201
+    clock.advance(10 * 60 * MINUTE)
+
+    answer = await create(api, node, params=params)
+
+    assert answer.status_code == status, answer.text
+
+
+async def test_a_key_that_cannot_be_computed_pauses_it(api: Api, node: ServerNode, missed: str):
+    await api.patch("/api/v1/jobs/report", json={"unique": {"key": "${params.day}"}})
+    place = (await create(api, node)).headers["location"]
+    await node.part(BackfillsPart).backfiller.step()
+    stuck = (await api.get(place)).json()
+    assert (stuck["state"], stuck["started"]) == ("paused", 0)
+    assert stuck["notes"][0].startswith("It cannot continue: ")
+    assert "day" in stuck["notes"][0]
+
+    await api.patch("/api/v1/jobs/report", json={"unique": None})
+    await api.post(f"{place}/resume")
+    await run_all(node)
+    assert (await api.get(place)).json()["succeeded"] == 3
+
+
 async def test_backfills_are_listed_by_pages(api: Api, node: ServerNode, missed: str):
     made = [(await create(api, node)).json()["backfillId"] for _ in range(3)]
 
@@ -170,6 +219,15 @@ async def test_more_than_ten_million_fires_are_refused_at_once(
 
     assert answer.status_code == 400
     assert "at most 10,000,000" in answer.text
+
+
+async def test_the_limit_counts_the_fires_that_would_run(api: Api, node: ServerNode, missed: str, monkeypatch):
+    await create(api, node)
+    await run_all(node)
+    monkeypatch.setattr(backfills, "MOST_FIRES", 2)
+
+    assert (await create(api, node)).status_code == 201
+    assert "3 fires would run" in (await create(api, node, force=True)).text
 
 
 async def test_an_audit_counts_the_fires_of_a_job(api: Api, node: ServerNode, missed: str):

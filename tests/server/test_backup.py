@@ -1,6 +1,7 @@
 """Backups of a store in use: complete, of one instant, while the server continues."""
 
 import asyncio
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from uuid import UUID
@@ -89,6 +90,23 @@ async def test_no_temporary_file_of_a_copy_remains(busy: ServerNode, tmp_path: P
     (tmp_path / f"horae.db{MARK}left-by-a-crash").write_bytes(b"x")
     (await busy.tenancy.backups.take()).close()
     assert list(tmp_path.glob(f"*{MARK}*")) == []
+
+
+@pytest.mark.parametrize(("name", "other"), [("", "horae"), ("horae[1].db", "horae1.db")])
+async def test_a_copy_leaves_the_copies_of_other_servers_alone(
+    tmp_path: Path, real_env: Env, monkeypatch: pytest.MonkeyPatch, name: str, other: str
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    node = await ServerNode.open(real_env, f"sqlite:///{tmp_path}/{name}" if name else "sqlite://")
+    own, foreign = tmp_path / f"{name}{MARK}x", tmp_path / f"{other}{MARK}x"
+    own.write_bytes(b"x")
+    foreign.write_bytes(b"x")
+
+    (await node.tenancy.backups.take()).close()
+    await node.stop()
+
+    assert foreign.exists()
+    assert own.exists() == (not name)
 
 
 async def test_one_copy_is_made_at_a_time(busy: ServerNode):

@@ -9,6 +9,8 @@ import pytest
 
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND, VirtualClock
+from horae.errors import Busy
+from horae.features.events.part import EventsPart
 from horae.model.base.webhook_signature import sign
 from tests.server.conftest import Api, Connect
 
@@ -66,9 +68,9 @@ async def test_a_dry_run_returns_the_fires_of_an_event_and_stores_nothing(api: A
     assert [(one["trigger"], one["cause"]) for one in plan["skipped"]] == [
         ("large", "the filter is false"), ("one", "the execution of the last fire had not ended"),
     ]  # fmt: skip
-    again = (await api.post(path, json={"name": "upload", "id": "e1"})).json()
-    assert (again["fires"], again["repeated"]) == ([], True)
-    assert "on-upload" in str(again["skipped"])
+    again = (await api.post(path, json={"name": "upload", "payload": {"key": "a.csv"}, "id": "e1"})).json()
+    assert (again["fires"], again["skipped"], again["repeated"]) == ([], [], True)
+    assert (await api.post(path, json={"name": "upload", "id": "e1"})).status_code == 409
     unheard = (await api.post(path, json={"name": "uplaod"})).json()
     assert unheard["note"].endswith('it would be stored and fire nothing. Did you mean "upload"?')
     assert (await api.post(path, json={"events": []})).status_code == 400
@@ -407,6 +409,19 @@ async def test_a_body_that_cannot_be_taken_is_refused(api: Api, connect: Connect
     assert await counted(api, "unreadable") == 1
 
 
+async def test_a_call_that_the_server_cannot_verify_is_not_counted_as_unreadable(
+    api: Api, connect: Connect, node: ServerNode, monkeypatch
+):
+    made = await hook(api, {"webhook": True})
+
+    async def fails(*_: object) -> list[str]:
+        raise Busy("This webhook cannot be verified now.", "Send it again later.")
+
+    monkeypatch.setattr(node.part(EventsPart).hook_secrets, "valid", fails)
+    assert (await call(connect(), made, b"{}", {})).status_code == 503
+    assert await counted(api, "unreadable") == 0
+
+
 async def test_an_unknown_token_is_not_found(api: Api, connect: Connect):
     made = await hook(api, {"webhook": True})
     token = path(made).rpartition("/")[2]
@@ -430,6 +445,17 @@ async def test_a_secret_is_changed_while_the_old_one_stays_valid(api: Api, conne
     clock.advance(3600 * SECOND)
     assert (await call(connect(), made, b"{}", signed(made, clock, b"{}", id="m3"))).status_code == 401
     assert (await call(connect(), made, b"{}", signed(changed, clock, b"{}", id="m4"))).status_code == 202
+
+
+async def test_a_secret_that_is_promised_to_stay_valid_is_not_displaced(api: Api):
+    await hook(api, {"webhook": True})
+    address = "/api/v1/jobs/load/triggers/hook/webhook"
+    for _ in range(3):
+        assert (await api.post(address, json={"overlap": "1h"})).status_code == 201
+    refused = await api.post(address, json={"overlap": "1h"})
+    assert (refused.status_code, refused.json()["field"]) == (400, "overlap")
+    assert (await api.post(address, json={"overlap": "0s"})).status_code == 201
+    assert (await api.post(address, json={"overlap": "1h"})).status_code == 201
 
 
 async def test_a_new_url_takes_over_from_the_old_one(api: Api, connect: Connect, clock: VirtualClock):

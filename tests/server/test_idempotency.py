@@ -23,8 +23,8 @@ async def count(node: ServerNode) -> int:
     return len([key for key in await node.tenancy.keys.list(1) if key.name == "ci"])
 
 
-# The effect of a repeated POST. "stored": an Idempotency-Key returns the first answer. "submission": the same, in the
-# transaction that submits. Every other route is listed with the reason why a repetition does no harm.
+# The effect of a repeated POST or DELETE. "stored": an Idempotency-Key returns the first answer. "submission": the
+# same, in the transaction that submits. Every other route is listed with the reason why a repetition does no harm.
 WITHOUT_KEYS = {
     "sessions.exchange": "an exchange has a number; one that was answered is answered again",
     "sessions.submit": "a child's key is its parent and the number of the call",
@@ -41,6 +41,7 @@ WITHOUT_KEYS = {
     "erasures.create": "what is erased is not found again",
     "namespaces.erase": "what is erased is not found again",
     "enrolments.redeem": "a token works once; its answer is a secret and never kept",
+    "sessions.close": "what is closed stays so",
     "me.sign-out": "who is signed out stays so",
     "master-key.rotate": "what is sealed with the first key is left as it is",
     "yaml.read": "it only reads what it is given",
@@ -49,13 +50,20 @@ WITHOUT_KEYS = {
 SUBMISSIONS = {"jobs.trigger", "executions.submit"}
 
 
-def test_every_post_declares_the_effect_of_a_repetition():
-    posts = {route.name: route.idempotency for route in ROUTES if route.method == "POST"}
+def test_every_post_and_delete_declares_the_effect_of_a_repetition():
+    posts = {route.name: route.idempotency for route in ROUTES if route.method in ("POST", "DELETE")}
     kept = {name for name, way in posts.items() if way == "stored"}
     assert {name for name, way in posts.items() if way == "none"} == set(WITHOUT_KEYS)
     assert {name for name, way in posts.items() if way == "submission"} == SUBMISSIONS
     assert kept == posts.keys() - WITHOUT_KEYS.keys() - SUBMISSIONS
-    assert [route.name for route in ROUTES if route.method != "POST" and route.idempotency] == []
+    assert [route.name for route in ROUTES if route.method not in ("POST", "DELETE") and route.idempotency] == []
+
+
+async def test_a_repeated_deletion_is_answered_alike(api: Api):
+    job = (await api.post("/api/v1/jobs", json={"name": "old", "command": "true"})).json()
+    answers = [await api.delete("/api/v1/jobs/old", headers={"idempotency-key": "k"}) for _ in range(2)]
+    assert [(answer.status_code, answer.json()["jobId"]) for answer in answers] == [(200, job["jobId"])] * 2
+    assert (await api.delete("/api/v1/jobs/old", headers={"idempotency-key": "another"})).status_code == 404
 
 
 async def test_a_repeated_repair_is_answered_alike(api: Api, node: ServerNode, monkeypatch):

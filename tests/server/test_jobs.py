@@ -130,7 +130,13 @@ async def test_pause_resume_delete_restore(api: Api):
     assert (await api.delete("/api/v1/jobs/report?queued=finish")).json()["state"] == "deleted"
     assert (await api.get("/api/v1/jobs/report")).status_code == 404
     assert (await api.get(f"/api/v1/jobs/{job['jobId']}")).json()["state"] == "deleted"
-    assert (await api.post("/api/v1/jobs/report/restore")).json()["state"] == "active"
+    gone = await api.post("/api/v1/executions", json={"job": job["jobId"]})
+    assert (gone.status_code, f"horae jobs restore {job['jobId']}" in gone.json()["remedy"]) == (404, True)
+    other = await create(api)
+    gone = await api.post("/api/v1/executions", json={"job": job["jobId"]})
+    assert gone.json()["remedy"] == "Another job has its name now: name that one."
+    await api.delete(f"/api/v1/jobs/{other['jobId']}")
+    assert (await api.post(f"/api/v1/jobs/{job['jobId']}/restore")).json()["state"] == "active"
 
 
 async def test_lists_are_paged_and_filtered(api: Api):

@@ -1,11 +1,13 @@
 """Keys: created, checked, revoked, never stored; browsers sign in with a code that works once."""
 
+import asyncio
+
 import pytest
 
 from horae.engine.server_node import ServerNode
 from horae.engine.tenancy.keys import CACHED, CODE_LIFE, NOTED_EVERY, ApiKeys
 from horae.env import SECOND, VirtualClock
-from horae.errors import BadInput, StoreUnavailable, Unauthorized
+from horae.errors import BadInput, Conflict, StoreUnavailable, Unauthorized
 from horae.store.driver import one
 from horae.store.script import Statement
 from tests.server.conftest import Api, Connect
@@ -279,6 +281,35 @@ async def test_the_last_key_of_an_administrator_is_revoked_only_by_force(api: Ap
     second = await node.tenancy.keys.create(1, "second", "admin", permissions=("installation",))
     assert (await api.delete(f"/api/v1/keys/{second.stored.id}")).status_code == 204
     assert (await api.delete(f"/api/v1/keys/{me}?force=true")).status_code == 204
+
+
+async def test_one_administrator_stays_when_two_revoke_each_other(node: ServerNode, monkeypatch):
+    made = [
+        (await node.tenancy.keys.create(1, name, "admin", permissions=("installation",))).stored.id for name in "ab"
+    ]
+    for known in await node.tenancy.keys.list(1):
+        if known.id not in made:
+            await node.tenancy.keys.revoke(1, known.id)
+    write, both = node.store.write, asyncio.Barrier(2)
+
+    async def together(*given):
+        await both.wait()
+        return await write(*given)
+
+    monkeypatch.setattr(node.store, "write", together)
+    done = await asyncio.gather(*(node.tenancy.keys.revoke(1, key) for key in made), return_exceptions=True)
+
+    assert sorted(type(each) for each in done if each is not None) == [Conflict]
+    assert [known.id for known in await node.tenancy.keys.list(1) if known.revoked_at is None]
+
+
+async def test_a_preset_key_that_had_other_rights_becomes_an_administrators(node: ServerNode):
+    made = await node.tenancy.keys.create(1, "ci", "viewer")
+    assert await node.tenancy.keys.ensure_admin_key(made.text) is None
+    node.tenancy.keys.forget()
+
+    principal = await node.tenancy.keys.check(made.text)
+    assert (principal.role, principal.may("installation")) == ("admin", True)
 
 
 @pytest.mark.parametrize("name", ["a\x1b[2J", "a\nb", "a\u202eb", "\x9bA"])

@@ -4,16 +4,19 @@ from uuid import UUID
 
 import pytest
 
+from horae.engine.server_node import ServerNode
 from horae.errors import BadInput
 from horae.model.base.ids import execution_id
 from horae.model.executions.submission import Receipt
 from horae.server.problems import problem_document
 from horae.server.reply import encode
 from horae.server.routes.executions.submission import BulkItem, BulkReceipt, encoded_bulk_answer
+from horae.store.executions.entering.submit import JobMoved
 from tests.server.conftest import Api
 
 EXECUTIONS = "/api/v1/executions"
 SCHEMA = {"type": "object", "properties": {"i": {"type": "integer"}, "j": {}}, "required": ["i"]}
+STRICT = {"properties": {"i": {"type": "integer", "maximum": 2}}}
 
 
 async def create(api: Api, **more) -> None:
@@ -147,3 +150,63 @@ async def test_params_may_be_called_like_fields_of_a_submission(api: Api, job: d
     await create(api, **job)
     answer = await api.post(EXECUTIONS, json={"job": "report", "items": [item]})
     assert answer.status_code == 201, answer.text
+
+
+def bulk(form: str, *items: dict) -> dict:
+    if form == "each":
+        return {"items": [{"job": "report", "params": item} for item in items]}
+    return {"job": "report", "items": items, "atomic": form == "atomic"}
+
+
+@pytest.mark.parametrize("form", ["common", "each", "atomic"])
+@pytest.mark.parametrize("change", [STRICT, {"required": ["i", "j"]}, None], ids=["some", "all", "deleted"])
+async def test_a_repeated_bulk_submission_is_answered_alike_though_it_would_be_refused_now(
+    api: Api, form: str, change: dict | None
+):
+    await create(api, schema=SCHEMA)
+    body, key = bulk(form, {"i": 1}, {"i": 2}, {"i": 3}), {"Idempotency-Key": "k1"}
+    first = await api.post(EXECUTIONS, json=body, headers=key)
+    assert first.status_code == 201, first.text
+    if change is None:
+        assert (await api.delete("/api/v1/jobs/report")).status_code == 200
+    else:
+        assert (await api.patch("/api/v1/jobs/report", json={"schema": {**SCHEMA, **change}})).status_code == 200
+
+    again = await api.post(EXECUTIONS, json=body, headers=key)
+    ids = [item["executionId"] for item in first.json()["items"]]
+    assert (again.status_code, again.json().get("refused")) == (201, 0), again.text
+    assert [item["executionId"] for item in again.json()["items"]] == ids
+
+
+@pytest.mark.parametrize("form", ["common", "each"])
+async def test_a_repeated_bulk_submission_of_which_other_items_were_refused_is_a_conflict(api: Api, form: str):
+    await create(api, schema={**SCHEMA, **STRICT})
+    body, key = bulk(form, {"i": 3}, {"i": 1}, {"i": 2}), {"Idempotency-Key": "k1"}
+    first = await api.post(EXECUTIONS, json=body, headers=key)
+    assert (first.status_code, first.json()["refused"]) == (207, 1)
+    assert (await api.post(EXECUTIONS, json=body, headers=key)).json()["refused"] == 1
+    await api.patch("/api/v1/jobs/report", json={"schema": SCHEMA})
+
+    again = await api.post(EXECUTIONS, json=body, headers=key)
+    assert (again.status_code, again.json()["remedy"]) == (409, "Use a new key.")
+
+
+@pytest.mark.parametrize("form", ["common", "each"])
+async def test_items_are_checked_again_when_the_job_is_changed_meanwhile(
+    api: Api, node: ServerNode, monkeypatch: pytest.MonkeyPatch, form: str
+):
+    await create(api, schema=SCHEMA)
+    job = UUID((await api.get("/api/v1/jobs/report")).json()["jobId"])
+    store, changed = node.store.submit, []
+
+    async def submit(*given: object):
+        if not changed:
+            changed.append(await api.patch("/api/v1/jobs/report", json={"schema": {**SCHEMA, **STRICT}}))
+            raise JobMoved({job})
+        return await store(*given)
+
+    monkeypatch.setattr(node.store, "submit", submit)
+    answer = await api.post(EXECUTIONS, json=bulk(form, {"i": "x"}, {"i": 3}, {"i": 1}))
+
+    assert (answer.status_code, changed[0].status_code) == (207, 200), answer.text
+    assert ["error" in item for item in answer.json()["items"]] == [True, True, False]

@@ -10,6 +10,7 @@ from tests.server.conftest import Api
 
 EXECUTIONS = "/api/v1/executions"
 SECOND = 1_000_000
+RULES = [{"unique": {"for": "24h"}}, {"batch": {"size": 1}}, {"cache": {"ttl": "1h"}}, {"debounce": {"wait": "1s"}}]
 
 
 async def create(api: Api, **more) -> None:
@@ -135,10 +136,7 @@ async def test_rules_that_contradict_or_say_nothing_are_refused(api: Api, rules:
     assert (answer.status_code, answer.json()["field"]) == (400, field)
 
 
-@pytest.mark.parametrize(
-    "rules",
-    [{"unique": {"for": "24h"}}, {"batch": {"size": 1}}, {"cache": {"ttl": "1h"}}, {"debounce": {"wait": "1s"}}],
-)
+@pytest.mark.parametrize("rules", RULES)
 async def test_a_failed_execution_is_retried_with_its_options(
     api: Api, node: ServerNode, clock: VirtualClock, rules: dict
 ):
@@ -152,3 +150,25 @@ async def test_a_failed_execution_is_retried_with_its_options(
     await api.post("/api/v1/dlq/retry", json={"ids": [first]})
     (again,) = [one for one in (await api.get(EXECUTIONS)).json()["items"] if one["executionId"] != first]
     assert (again["retryOf"], again["params"], again["status"]) == (first, params, "queued")
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("state", ["success", "cancelled", "failed"])
+async def test_an_ended_execution_is_run_again_with_its_params(
+    api: Api, node: ServerNode, clock: VirtualClock, rules: dict, state: str
+):
+    await create(api, **rules)
+    first = (await submit(api, n=1))["executionId"]
+    clock.advance(SECOND)
+    await node.work.promoter.step()
+    if state == "cancelled":
+        await api.post(f"{EXECUTIONS}/{first}/cancel", json={})
+    else:
+        await (await work(node)).end(state)
+    before = (await api.get(f"{EXECUTIONS}/{first}")).json()
+
+    answer = await api.post(f"{EXECUTIONS}/{first}/rerun", json={})
+    assert (answer.status_code, answer.json()["executionId"] == first) == (202, False), answer.text
+    again = (await api.get(answer.headers["location"])).json()
+    assert (before["status"], again["rerunOf"], again["params"]) == (state, first, before["params"])
+    assert again["status"] == "queued"

@@ -1,6 +1,7 @@
 """Quotas and usage over HTTP: requests over the quota are refused with 429, and usage is reported."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -56,6 +57,32 @@ async def test_a_daily_quota_is_used_up_until_midnight(api: Api, clock: VirtualC
     clock.advance(seconds * SECOND)
     await node.admission.quotas.step()
     await submit(api)
+
+
+async def test_a_daily_quota_stays_used_up_while_its_usage_is_written(
+    api: Api, node: ServerNode, monkeypatch: pytest.MonkeyPatch
+):
+    await create(api)
+    await api.put(QUOTA, json={"executionsPerDay": 1})
+    await submit(api)
+    begun, go_on, write, quotas = asyncio.Event(), asyncio.Event(), node.store.write, node.admission.quotas
+
+    async def held(make: Any) -> Any:
+        begun.set()
+        await go_on.wait()
+        return await write(make)
+
+    monkeypatch.setattr(node.store, "write", held)
+    flushes = [asyncio.create_task(quotas.flush()) for _ in range(2)]
+    await begun.wait()
+    monkeypatch.undo()
+
+    quotas.count_accepted([])
+    await submit(api, 429)
+    go_on.set()
+    await asyncio.gather(*flushes)
+    quotas.count_accepted([])
+    await submit(api, 429)
 
 
 async def test_usage_has_present_and_used_amounts(api: Api, node: ServerNode):

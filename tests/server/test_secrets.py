@@ -83,8 +83,11 @@ async def test_a_job_refers_to_existing_secrets_and_is_named_when_one_would_be_d
     kept = await api.delete("/api/v1/secrets/db-pass")
     assert (kept.status_code, kept.json()["jobs"]) == (409, ["report"])
     assert "--force" in kept.json()["remedy"]
+    flow["workflow"]["steps"][0]["env"] = body["env"]
+    assert (await api.post("/api/v1/jobs", json=flow)).status_code == 201
     assert (await api.delete("/api/v1/secrets/db-pass?force=true")).status_code == 204
-    assert (await api.patch("/api/v1/jobs/report", json={"description": "still"})).status_code == 200
+    for name in ("report", "flow"):
+        assert (await api.patch(f"/api/v1/jobs/{name}", json={"description": "still"})).status_code == 200
 
 
 async def test_only_administrators_set_secrets_and_only_editors_list_them(connect: Connect, node: ServerNode, api: Api):

@@ -272,7 +272,8 @@ async def test_absurd_numbers_in_children_are_refused_and_submit_nothing(field: 
         body = {**ITEM, "call": "1", "submissions": [{"job": "a", field: absurd}]}
         await refused(worker, f"/api/v1/sessions/{session}/executions", body)
     too_many = {**ITEM, "call": "1", "submissions": [{"job": "a"}] * 10_001}
-    await refused(worker, f"/api/v1/sessions/{session}/executions", too_many)
+    for body in (too_many, *({**ITEM, "call": call, "submissions": [{"job": "a"}]} for call in ("", "c" * 201))):
+        await refused(worker, f"/api/v1/sessions/{session}/executions", body)
     assert await node.store.read(one(Statement("test", "SELECT 1 FROM parcels"))) == []
 
 
@@ -317,6 +318,25 @@ async def test_workers_are_listed_shown_and_drained(worker: Api, api: Api, node:
     assert (drained.status_code, drained.json()["status"]) == (202, "draining")
     answer = await worker.post(f"/api/v1/sessions/{session}/exchange", content=exchange())
     assert msgspec.json.decode(answer.content, type=Answer).drain
+
+
+async def test_live_workers_are_found_behind_any_number_of_sessions_that_ended(
+    worker: Api, api: Api, node: ServerNode, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("horae.engine.fleet.workers.MOST", 2)
+    await register(worker)
+    for state in ("closed", "lost", "closed", "lost"):
+        node.env.clock.advance(SECOND)  # type: ignore[attr-defined]
+        gone = (await register(worker, worker=state)).session_id
+        ended = node.store.mark_lost(gone, node.env.now()) if state == "lost" else node.store.close_session(gone)
+        assert await ended
+
+    assert [one["workerId"] for one in (await api.get("/api/v1/workers")).json()["items"]] == ["lost", "w1"]
+    assert (await api.get("/api/v1/overview")).json()["workers"]["active"] == 1
+    assert (await api.get("/api/v1/workers/w1")).json()["status"] == "live"
+    assert (await api.get("/api/v1/workers/lost")).json()["status"] == "lost"
+    assert (await api.get("/api/v1/workers/closed")).status_code == 404
+    assert (await api.post("/api/v1/workers/w1/drain")).json()["status"] == "draining"
 
 
 async def test_a_silent_worker_is_late(worker: Api, api: Api, node: ServerNode, clock):

@@ -1,14 +1,18 @@
 """Statistics over HTTP: the overview, jobs with their statistics, their days, and the grid of executions by steps."""
 
 from typing import Any
+from unittest.mock import AsyncMock
 
 import msgspec
 import pytest
 
 from horae.engine.server_node import ServerNode
+from horae.engine.topics import CancelledCount
 from horae.env import SECOND, VirtualClock
+from horae.errors import StoreUnavailable
 from horae.features.statistics.part import StatisticsPart
 from horae.model.base.instant import format_instant
+from horae.model.executions.tally import HOUR, begin_of
 from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Failure, Outcome, Register
 from tests.server.conftest import Api
 from tests.server.test_jobs import create
@@ -118,8 +122,26 @@ async def test_a_jobs_statistics_are_of_a_window(api: Api, node: ServerNode, clo
 
     assert (week["executions"], week["successRate"], week["retryRate"]) == (5, 1.0, 0.0)
     assert lately["executions"] == 4
+    assert lately["from"] == lately["series"][0]["at"] <= since
     assert [lately[name] for name in ("p50", "p95", "p99", "mean")] == pytest.approx([2, 4, 4, 2.5], rel=1 / 32)
     assert sum(point["success"] for point in lately["series"]) == 4
+
+
+async def test_the_answer_has_the_bounds_of_what_it_counted(api: Api, node: ServerNode, clock: VirtualClock):
+    await create(api)
+    await run(api, node, clock, 1)
+    hour = begin_of(clock.now(), HOUR)
+    clock.advance(10 * HOUR * SECOND)
+    whole, asked_from, minute, asked_to, next_hour = (
+        format_instant(hour + seconds * SECOND) for seconds in (0, 30, 1860, 1830, HOUR)
+    )
+    asked = f"from={asked_from}&to={asked_to}"
+
+    overview, of_job = await get(api, f"/api/v1/overview?{asked}"), await get(api, f"{JOB}/statistics?{asked}")
+
+    assert (overview["from"], overview["to"]) == (whole, minute)
+    assert (of_job["from"], of_job["to"]) == (whole, next_hour)
+    assert of_job["executions"] == sum(point["success"] for point in of_job["series"]) == 1
 
 
 async def test_a_jobs_statistics_separate_waiting_from_running(api: Api, node: ServerNode, clock: VirtualClock):
@@ -145,8 +167,33 @@ async def test_days_have_past_and_planned_fires(api: Api, node: ServerNode, cloc
     ]  # fmt: skip
     assert far["timezone"] == "Pacific/Kiritimati"
     assert sum(one["success"] for one in far["days"]) == 1
-    assert (await api.get(f"{JOB}/days?from=1970-01-01&to=1990-01-01")).status_code == 400
-    assert (await api.get(f"{JOB}/days?timezone=Nowhere")).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("from=1970-01-01&to=1990-01-01", "to"),
+        ("from=9999-12-31&to=9999-12-31", "from"),
+        ("from=9998-12-31&to=9999-01-01", "to"),
+        ("timezone=Nowhere", "timezone"),
+    ],
+)
+async def test_days_that_cannot_be_counted_are_refused(api: Api, query: str, field: str):
+    await create(api)
+    for path in (f"{JOB}/days", "/api/v1/fires/counts"):
+        answer = await api.get(f"{path}?{query}")
+        assert (answer.status_code, answer.json().get("field")) == (400, field)
+
+
+async def test_ended_executions_are_counted_while_the_store_cannot_be_written(
+    api: Api, node: ServerNode, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+):
+    await create(api)
+    await run(api, node, clock, 1)
+    monkeypatch.setattr(node.store, "write", AsyncMock(side_effect=StoreUnavailable("The disk is full.")))
+    await api.post(f"{JOB}/trigger")
+    node.part(StatisticsPart).statistics._cancelled(CancelledCount(node.env.new_id(), 1))
+    assert (await get(api, "/api/v1/executions/counts"))["success"] == 1
 
 
 async def test_the_grid_of_a_workflow_has_its_steps(api: Api, node: ServerNode, clock: VirtualClock):

@@ -44,6 +44,23 @@ async def test_a_trigger_is_added_read_changed_and_removed(api: Api):
     assert (await api.get("/api/v1/jobs/report")).json()["schedule"] is None
 
 
+@pytest.mark.parametrize(("own", "name"), [(NIGHTLY, "nightly"), ({"every": "5m"}, "interval-2")])
+async def test_an_added_trigger_is_the_answer_also_when_another_is_added_at_once(
+    api: Api, node: ServerNode, monkeypatch: pytest.MonkeyPatch, own: dict, name: str
+):
+    await create(api, triggers=[{"every": "1h"}])
+    path, edit, others = "/api/v1/jobs/report/triggers", node.definitions.jobs.edit, [{"name": "other", "every": "7m"}]
+
+    async def edited(*given: object, **more: object):
+        done = await edit(*given, **more)
+        if others:
+            assert (await api.post(path, json=others.pop())).status_code == 201
+        return done
+
+    monkeypatch.setattr(node.definitions.jobs, "edit", edited)
+    assert (await api.post(path, json=own)).json()["name"] == name
+
+
 async def test_invalid_triggers_are_refused(api: Api):
     await create(api, triggers=[NIGHTLY])
     path = "/api/v1/jobs/report/triggers"

@@ -2,10 +2,15 @@
 
 from collections.abc import Awaitable, Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from horae.engine.server_node import ServerNode
+from horae.errors import BadInput
+from horae.store.workflows import by_hand
+from horae.store.workflows import cancel as workflow_cancel
+from horae.store.workflows import due as workflow_due
 from tests.server.conftest import Api, Connect
 from tests.server.test_sessions import register
 
@@ -58,6 +63,39 @@ async def test_a_step_waits_until_its_url_is_called(api: Api, begin: Begin, conn
     assert told.status_code == 400
 
 
+@pytest.mark.parametrize("error", [ValueError, BadInput])
+@pytest.mark.parametrize("fails", ["to advance", "to stop"])
+async def test_a_faulty_workflow_suspends_no_other(
+    api: Api, begin: Begin, node: ServerNode, monkeypatch: pytest.MonkeyPatch, fails: str, error: type[Exception]
+):
+    faulty = await begin({"name": "work", "command": ["true"]})
+    sound = (await api.post("/api/v1/executions", json={"job": "flow"})).json()["executionId"]
+    await node.workflows.opener.step()
+    await node.workflows.advancer.step()
+    for id in (faulty, sound):
+        assert (await api.post(f"/api/v1/executions/{id}/cancel")).status_code < 300
+    advance, stop = workflow_due.advance_due, workflow_cancel.to_stop
+
+    def advance_due(*given: Any, only: UUID | None = None) -> Any:
+        if str(only) in ("None", faulty):
+            raise error("it is faulty")
+        return advance(*given, only=only)
+
+    def to_stop(execution: UUID) -> Any:
+        if str(execution) == faulty:
+            raise error("it is faulty")
+        return stop(execution)
+
+    if fails == "to advance":
+        monkeypatch.setattr(workflow_due, "advance_due", advance_due)
+    monkeypatch.setattr(workflow_cancel, "to_stop", to_stop)
+    assert await node.workflows.advancer.step() == 1.0, "not at once"
+    assert (await states(api, sound), await states(api, faulty)) == ({"work": "cancelled"}, {"work": "running"})
+    monkeypatch.undo()
+    await node.workflows.advancer.step()
+    assert await states(api, faulty) == {"work": "cancelled"}
+
+
 async def test_answers_and_decisions_by_hand(api: Api, begin: Begin):
     id = await begin(
         {"name": "ok", "approval": {"message": "Shall it?"}},
@@ -92,6 +130,33 @@ async def test_answers_and_decisions_by_hand(api: Api, begin: Begin):
     assert (found["status"], found["error"]["type"]) == ("failed", "Rejected")
     assert (await api.post(f"{path}/approve", json={})).status_code == 409
     assert await states(api, id) == {"ok": "success", "sure": "failed", "work": "success", "more": "skipped"}
+
+
+async def ask_and_call_back(api: Api, begin: Begin) -> tuple[str, str]:
+    """Return a workflow and the URL of a callback for which its step waits only after an approval."""
+    id = await begin(
+        {"name": "ask", "command": ["ask"], "params": {"url": "https://here${callbacks.back}"}},
+        {"name": "ok", "approval": {}},
+        {"name": "back", "after": ["ok"], "callback": {}},
+    )
+    (ask,) = (await api.get(f"/api/v1/executions?parent={id}")).json()["items"]
+    return id, ask["params"]["url"].removeprefix("https://here")
+
+
+async def test_a_callback_is_delivered_whatever_signals_users_have_sent(
+    api: Api, begin: Begin, connect: Connect, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(by_hand, "MOST_KEPT", 2)
+    id, url = await ask_and_call_back(api, begin)
+    path = f"/api/v1/executions/{id}"
+    for key in ("@callback:back", "key:@callback:back"):
+        sent = await api.post(f"{path}/signals", json={"name": "go"}, headers={"Idempotency-Key": key})
+        assert sent.status_code == 202
+    assert (await api.post(f"{path}/signals", json={"name": "more"})).status_code == 409
+
+    assert (await connect().post(url, json={"n": 7})).status_code == 202
+    assert (await api.post(f"{path}/approve", json={"step": "ok"})).status_code == 200
+    assert (await states(api, id))["back"] == "success"
 
 
 async def test_actions_on_other_executions_than_workflows_are_refused(api: Api, worker: Api):
@@ -153,6 +218,20 @@ async def test_a_rerun_uses_its_old_version_unless_the_latest_is_requested(api: 
     wrong = await api.post(f"/api/v1/executions/{id}/rerun", json={"from": "first"})
     assert wrong.status_code == 400
     assert (await states(api, await again(latest=True, **{"from": "first"})))["first"] == "running"
+
+
+@pytest.mark.parametrize("how", [{}, {"from": "failed"}, {"breakpoints": ["a"]}])
+async def test_steps_of_a_job_that_is_no_workflow_any_more_cannot_run_again(api: Api, begin: Begin, how: dict):
+    id = await begin({"name": "a", "approval": {}})
+    await api.post(f"/api/v1/executions/{id}/reject", json={})
+    changed = await api.patch("/api/v1/jobs/flow", json={"workflow": None, "command": "true"})
+    assert changed.status_code == 200, changed.text
+
+    for latest in (False, True):
+        answer = await api.post(f"/api/v1/executions/{id}/rerun", json={**how, "latest": latest})
+        assert answer.status_code == (202 if how == {} and latest else 409), answer.text
+    if how:
+        assert "no workflow any more" in answer.json()["detail"]
 
 
 async def test_waiting_steps_show_their_condition(api: Api, begin: Begin):

@@ -32,14 +32,14 @@ async def watch(world: World) -> None:
         lambda: reads.recently_succeeded([job.id], now),
         lambda: reads.running_since(now),
         lambda: reads.silent_workers(NAMESPACE, now),
-        lambda: reads.lost_workers(NAMESPACE, now),
-        lambda: reads.late_fires(now),
-        reads.troubled_triggers,
+        lambda: reads.lost_workers(NAMESPACE),
+        lambda: reads.late_fires(NAMESPACE, now),
+        lambda: reads.troubled_triggers(NAMESPACE),
         lambda: reads.oldest_queued([job.lane]),
         lambda: reads.still_due([parcel], now),
         lambda: rules.active((0, "")),
         notices.next_due,
-        lambda: notices.channels(10),
+        lambda: notices.channels(notices.START, 10),
     ):
         await store.read(ask)  # type: ignore[arg-type]
     await world.do("UPDATE parcels SET deadline = $2 WHERE id = $1", parcel, now + SECOND)

@@ -70,7 +70,7 @@ RARE = {
     *("drop_dependent", "drop_some_dependencies", "jobs_below", "open_joins_of", "set_job_state", "upstream"),
     *("add_cookie", "add_key", "add_sign_in_code", "admin_keys", "cookie", "end_cookie", "keys"),
     *("old_sign_in_codes", "revoke_key", "revoke_key_of_cookie", "use_sign_in_code"),
-    *("revoke_browsers_of_key", "revoke_codes_of_key", "replace_key", "owned_jobs_to_restore"),
+    *("revoke_browsers_of_key", "revoke_codes_of_key", "replace_key"),
     *("end_browsers_of_key", "is_last_admin_key", "revoke_enrolments_of"),
     *("present_versions", "some_hooks", "replace_hook_secrets"),
     *RARE_SHARING,
@@ -88,6 +88,7 @@ RARE = {
         "lock_old_epoch",
         "orphans",
         "server_gone",
+        "session_of_worker",
         "sessions",
         "sessions_in_brief",
     ),
@@ -242,13 +243,13 @@ async def leave_behind(worker: Any, slice: Any) -> None:
     file = Artifact(
         name="a", attempt=slice.attempt, size=1, type="text/plain", sha256="", location="x/1", at=now
     )  # fmt: skip
-    await store.write(lambda: artifacts.record_location("x/1", now))
     for _ in range(2):
-        await store.write(lambda: artifacts.store_artifact(worker.session, *place, file, now))
+        await store.write(lambda: artifacts.record_location("x/1", now))
+        assert await store.write(lambda: artifacts.store_artifact(worker.session, *place, file, now)) == "stored"
     await store.read(lambda: artifacts.artifacts_of(*place, "", 10))
     await store.read(lambda: artifacts.artifact_of(*place, "a"))
     await store.write(lambda: artifacts.delete_orphaned_page(artifacts.START, 10, now))
-    await store.read(lambda: artifacts.locations_to_delete(now, 10))
+    await store.read(lambda: artifacts.litter(now, 10))
     await store.write(lambda: artifacts.forget_deleted_locations(["x/1"]))
 
 

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypedDict
 
 from horae.model.executions.job_exceptions import Span
 
-# A job's own rule: from (failures, error) to a span to wait, False to give up, or None for the policy's delay.
+# A function of (failures, error) that returns a span to wait, False to give up, or None for the policy's delay.
 RetryFunction = Callable[[int, BaseException], Span | bool | None]
 '''
 STEPS_HEAD = '''"""Fields of steps as keywords. `python -m tools.sdk` writes this module from their tables."""

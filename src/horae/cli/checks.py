@@ -94,7 +94,7 @@ async def server_checks(settings: Settings, env: Env, overrides: CliOverrides) -
     """Check the server and its workers."""
     from horae.cli.remote import connect
 
-    client = connect(overrides, env, ",".join(settings.url), str(settings.key) or None, settings.namespace)
+    client = connect(overrides, env, settings)
     try:
         return [check async for check in _server(client, env, settings)]
     finally:

@@ -1,5 +1,6 @@
 """The worker inside `horae up`: its jobs, its session and its registration."""
 
+import os
 import platform
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from horae.cli.fleet.worker import tracer_factory, worker_settings
 from horae.config.settings import Settings
 from horae.engine.server_node import ServerNode
 from horae.errors import HoraeError
+from horae.model.fleet.protocol import Register
+from horae.model.fleet.session import LIVE
 from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 from horae.worker.gateway_transport import GatewayTransport
@@ -53,7 +56,7 @@ async def apply_jobs(node: ServerNode, registry: CombinedApps) -> None:
     """Apply the apps' job definitions to the store. Some new jobs of the demo run once, and some start paused."""
     from horae.cli.apps import places_of
     from horae.cli.definitions.apply import with_places
-    from horae.cli.installation.demo import FIRST, PAUSED
+    from horae.cli.installation.demo import FIRST, PAUSED, Demo
     from horae.engine.definitions.document_applier import Documents
 
     documents = registry.definitions()
@@ -62,7 +65,8 @@ async def apply_jobs(node: ServerNode, registry: CombinedApps) -> None:
     places = {name: place for app in registry.apps for name, place in places_of(app).items()}
     with with_places(documents, places), _with_server_remedy():
         applied = await node.definitions.document_applier.apply(DEFAULT_NAMESPACE, Documents(jobs=documents))
-    for job in (one for one in applied.items if one.outcome == "created"):
+    has_demo = any(isinstance(app, Demo) for app in registry.apps)
+    for job in (one for one in applied.items if has_demo and one.outcome == "created"):
         if job.name in PAUSED:
             await node.definitions.jobs.pause(DEFAULT_NAMESPACE, job.name)
         if job.name in FIRST:
@@ -72,7 +76,7 @@ async def apply_jobs(node: ServerNode, registry: CombinedApps) -> None:
 
 @contextmanager
 def _with_server_remedy() -> Iterator[None]:
-    """Add to the remedy of an error that commands need another server, since this server exits because of the error."""
+    """Add to the remedy of an error how to get a server for commands, because the error ends this server."""
     try:
         yield
     except HoraeError as error:
@@ -103,5 +107,18 @@ async def _end_previous_session(node: ServerNode, name: str) -> None:
     That worker ended with its process, so there is no need to wait for the session's timeout.
     """
     for session in await node.store.sessions(DEFAULT_NAMESPACE, node.env.now()):
-        if session.worker == name and session.state in ("live", "draining"):
+        if session.worker == name and session.state in LIVE and _has_ended(session.presence):
             await node.store.mark_lost(session.id, session.last_seen)
+
+
+def _has_ended(presence: Register) -> bool:
+    """Return whether a worker's process was on this machine and has ended. Its id may be that of this process now."""
+    if presence.host != platform.node() or not presence.pid:
+        return False
+    try:
+        os.kill(presence.pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return presence.pid == os.getpid()

@@ -9,6 +9,7 @@ from msgspec import NODEFAULT
 
 from horae.cli.times import TIME
 from horae.cli.values import loosely, pairs, read_json
+from horae.errors import BadInput
 from horae.model.fields.kinds import (
     Choice,
     Custom,
@@ -186,7 +187,15 @@ def values_of(rows: Iterable[Row], options: Mapping[str, Any]) -> dict[str, Any]
 
 def changes_of(rows: Iterable[Row], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the changes that options request: their values, and None for each field of `--unset`."""
-    return {**values_of(rows, options), **dict.fromkeys(options.get("unset", ()))}
+    return with_resets(values_of(rows, options), options)
+
+
+def with_resets(given: dict[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Add None for each field of `--unset` to the fields that options set. Refuse a field that is set and reset."""
+    resets = dict.fromkeys(options.get("unset", ()))
+    if both := [name for name in resets if name in given]:
+        raise BadInput(f"--unset resets {both[0]}, which another option sets.", "Remove one of the two options.")
+    return {**given, **resets}
 
 
 def value_of(row: Row, given: Any) -> Any:

@@ -16,10 +16,11 @@ from horae.feature import installed
 
 # Options that users know from other systems, and the names of these options in Horae.
 OTHER_NAMES = {"--deadline": "--within", "--sla": "--within"}
+# Every command sets these names itself: click builds a command's help option once, with the names that it first finds.
 HELP_OPTIONS = (
     "-h",
     "--help",
-)  # of every command itself, because click remembers the first options that it is asked for
+)
 
 
 class HoraeCommand(click.Command):

@@ -85,6 +85,14 @@ UNEXPECTED = 70  # EX_SOFTWARE: a bug in Horae, not a wrong request
 class RootGroup(LazyGroup):
     """The root command. It turns an error of Horae into a message on stderr and an exit code."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for arg in args:
+            try:
+                arg.encode()
+            except UnicodeEncodeError:  # a byte of another encoding became a surrogate
+                raise click.UsageError(f"The argument {arg!r} is not text in UTF-8.", ctx) from None
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         _warn_of_misspelt_variables()
         try:
@@ -131,8 +139,8 @@ def print_error(detail: str, remedy: str = "") -> None:
 def main() -> None:
     """Run the console script. An unexpected exception is printed as one line, or with HORAE_DEBUG=1 as a traceback."""
     try:
-        hide()
         guard_terminals()
+        hide()
         cli.main(prog_name="horae")
     except Exception as error:
         if os.environ.get("HORAE_DEBUG"):

@@ -17,6 +17,7 @@ from horae.client.transport.http import HttpClientTransport
 from horae.client.transport.transport import ClientTransport
 from horae.client.transport.trust import trust
 from horae.config.load import load
+from horae.config.settings import Settings
 from horae.env import Env, system_env
 
 _SERVER = "The server.  [env: HORAE_URL; default: http://127.0.0.1:8420]"
@@ -97,27 +98,21 @@ async def _run(
 ) -> None:
     output, server, key, namespace, config = where_to
     env = world.env or system_env()
-    client = connect(world, env, server, key, namespace, config)
+    settings = load({"url": server, "key": key, "namespace": namespace}, file=config).settings
+    client = connect(world, env, settings)
     try:
         await work(Api(client, Printer(output, env.now), env), *args, **options)  # type: ignore[arg-type]
     finally:
         await client.close()
 
 
-def connect(
-    overrides: CliOverrides,
-    env: Env,
-    server: str | None,
-    key: str | None,
-    namespace: str | None = None,
-    config: Path | None = None,
-) -> Client:
+def connect(overrides: CliOverrides, env: Env, settings: Settings) -> Client:
     """Create a client that tries each server once and gives up if none listens, because a user is waiting."""
     patience = RequestRetryPolicy(total=10.0, refusals=1)
     if overrides.transport is not None:
-        return Client(key=key or "", namespace=namespace, transport=overrides.transport, env=env, patience=patience)
-    settings = load({"url": server, "key": key, "namespace": namespace}, file=config).settings
-    urls, found = where(None, settings), settings.namespace
-    patience = replace(patience, refusals=len(urls))
-    over = HttpClientTransport(urls, partial(trust, settings))
-    return Client(key=find_key(urls, settings), namespace=found, transport=over, env=env, patience=patience)
+        key, over = str(settings.key), overrides.transport
+    else:
+        urls = where(None, settings)
+        patience = replace(patience, refusals=len(urls))
+        key, over = find_key(urls, settings), HttpClientTransport(urls, partial(trust, settings))
+    return Client(key=key, namespace=settings.namespace, transport=over, env=env, patience=patience)

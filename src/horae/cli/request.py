@@ -34,9 +34,8 @@ def request(
     examples: tuple[str, ...],
     name: str = "",
     called: Mapping[str, str] = {},
-    description: str = "",
 ) -> None:
-    """Add a command to a group that calls a method of the client, such as "queues.pause", and shows the answer.
+    """Add a command that calls a method of the client, such as "queues.pause", and shows the answer.
 
     `called` gives parameters other names on the command line: "--for" makes an option, "job" an argument, and
     "name=schedule" an argument with the default "schedule".
@@ -54,7 +53,7 @@ def request(
     for parameter in reversed(parameters):
         command = _offer(parameter, called.get(parameter.name, ""), helps.get(parameter.name, ""))(command)
     verb = name or path.rpartition(".")[2].replace("_", "-")
-    text = _in_options(description or about, verb, [one.name for one in parameters if one.default is not one.empty])
+    text = _in_options(about, verb, [one.name for one in parameters if one.default is not one.empty])
     brief = re.split(r"[;:.]\s", f"{text} ")[0]
     group.command(verb, help=text, short_help=f"{brief}.", examples=examples)(command)
 
@@ -96,7 +95,8 @@ def _offer(parameter: inspect.Parameter, called: str, about: str) -> Callable[..
         name, _, default = (called or parameter.name).partition("=")
         required = needed and not default
         metavar = name.upper() if required else f"[{name.upper()}]"
-        return click.argument(parameter.name, metavar=metavar, required=required, default=default or None)
+        given: dict[str, Any] = {"default": default} if default else {}  # for click, even None is a default
+        return click.argument(parameter.name, metavar=metavar, required=required, **given)
     kind, many = _kind(parameter.annotation)
     flag = called or f"--{(parameter.name.removesuffix('s') if many else parameter.name).replace('_', '-')}"
     settings = {"multiple": many, **_typed(kind, flag)}

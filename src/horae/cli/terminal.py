@@ -3,6 +3,7 @@
 Otherwise, a job's output could rewrite the screen, the window's title or the clipboard of the user who reads it.
 """
 
+import os
 import sys
 from typing import Any, TextIO
 
@@ -50,8 +51,16 @@ def style(text: str, **how: Any) -> str:
 
 
 def guard_terminals() -> None:
-    """Pass all terminal output of this process through a stream that makes control characters visible."""
-    for name in ("stdout", "stderr"):
+    """Pass all terminal output of this process through a stream that makes control characters visible.
+
+    Output to a closed stream is discarded. The descriptors of closed streams are taken, so that no other file gets them
+    and receives the output of a library or a child process.
+    """
+    for name in ("stdin", "stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is not None and stream.isatty() and not isinstance(stream, Terminal):
+        if stream is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest free one
+            if name != "stdin":  # a closed input is reported
+                setattr(sys, name, os.fdopen(descriptor, "w"))
+        elif name != "stdin" and stream.isatty() and not isinstance(stream, Terminal):
             setattr(sys, name, Terminal(stream))

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 
@@ -39,28 +39,54 @@ def params(given: Iterable[str], document: str | None = None) -> dict[str, Any] 
 def loosely(text: str) -> Any:
     """Return a value parsed as JSON, or the text itself if it is not JSON."""
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _decode(text)
+    except msgspec.DecodeError:
         return text
 
 
 def read_json(text: str, flag: str) -> Any:
     """Return JSON given as an option: the text itself, `@FILE`, or `-` for stdin."""
-    source = Path(text[1:]).read_text() if text.startswith("@") else sys.stdin.read() if text == "-" else text
+    source = read_text(text.removeprefix("@")) if text.startswith("@") or text == "-" else text
     try:
-        return msgspec.json.decode(source)
+        return _decode(source)
     except msgspec.DecodeError as error:
         raise BadInput(
             f"{flag} is not valid JSON: {error}.", f"Quote it for the shell: {flag} '{{\"a\": 1}}'."
         ) from None
 
 
+def _decode(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except RecursionError:
+        raise BadInput("The JSON value is nested too deeply.", "Nest its lists and objects less deeply.") from None
+
+
+def read_text(path: str, remedy: str = "Write it in UTF-8.") -> str:
+    """Return the text in a file or, if the path is `-`, in the input; `remedy` is for data that is not UTF-8."""
+    name = "The input" if path == "-" else path
+    try:
+        data = opened_input().buffer.read() if path == "-" else Path(path).read_bytes()
+        return data.decode()
+    except OSError as error:
+        raise BadInput(f"{name} cannot be read: {error.strerror}.", "Check the file's name and permissions.") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{name} is not text in UTF-8.", remedy) from None
+
+
+def opened_input() -> TextIO:
+    """Return the input; raise BadInput if it is closed."""
+    if sys.stdin is None:
+        raise BadInput("The input is closed.", "Start the command with an open input, or name a file.")
+    return sys.stdin
+
+
 def read_documents(path: str) -> list[dict[str, Any]]:
-    """Return the definitions in a YAML or JSON file (`-` is stdin).
+    """Return the definitions in a YAML or JSON file (`-` is stdin). They need no names.
 
     The file contains one definition, a list, several documents, or a list under `jobs`.
     """
-    found = [job for document in _load(path) for job in _named(document, "jobs", path)]
+    found = [job for document in _load(path) for job in _named(document, "jobs", path, needs_name=False)]
     if not found:
         raise BadInput(f"{path} defines no job.", "Write a mapping with name and command, python or http, or a list.")
     return found
@@ -86,40 +112,18 @@ def read_applied(path: str) -> Applied:
     return calendars, templates, [one for one in jobs if one.get("kind") != "template"]
 
 
-def read_template(path: str) -> dict[str, Any]:
-    """Return a template from a YAML or JSON file (`-` is stdin)."""
+def read_one(path: str, what: str, form: str = "with its kind and fields") -> dict[str, Any]:
+    """Return one mapping from a YAML or JSON file (`-` is stdin); `what` and `form` describe it in errors."""
     documents = [document for document in _load(path) if document is not None]
     if len(documents) != 1 or not isinstance(documents[0], dict):
-        raise BadInput(f"{path} does not define one template.", "Write one mapping with `parameters` and a `job`.")
-    return documents[0]
-
-
-def read_one(path: str, what: str) -> dict[str, Any]:
-    """Return one mapping from a YAML or JSON file (`-` is stdin)."""
-    documents = [document for document in _load(path) if document is not None]
-    if len(documents) != 1 or not isinstance(documents[0], dict):
-        raise BadInput(f"{path} does not define one {what}.", "Write one mapping with its kind and fields.")
-    return documents[0]
-
-
-def read_calendar(path: str) -> dict[str, Any]:
-    """Return a calendar's definition from a YAML or JSON file (`-` is stdin)."""
-    documents = [document for document in _load(path) if document is not None]
-    if len(documents) != 1 or not isinstance(documents[0], dict):
-        raise BadInput(
-            f"{path} does not define one calendar.", "Write one mapping, such as hours: MON-FRI 09:00-17:00."
-        )
+        raise BadInput(f"{path} does not define one {what}.", f"Write one mapping {form}.")
     return documents[0]
 
 
 def _load(path: str) -> list[Any]:
+    text = read_text(path)
     try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text()
         return [document.value for document in yaml_text.read_documents(text, yaml_text.FILE)]
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}.", "Check the file's name and permissions.") from None
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path} is not valid YAML: {error}", "Write it in UTF-8.") from None
     except BadInput as error:
         raise BadInput(f"{path} is not valid YAML: {error.detail}", error.remedy) from None
 
@@ -127,7 +131,7 @@ def _load(path: str) -> list[Any]:
 _LISTS = ("jobs", "calendars", "templates")
 
 
-def _named(document: Any, noun: str, path: str) -> list[dict[str, Any]]:
+def _named(document: Any, noun: str, path: str, *, needs_name: bool = True) -> list[dict[str, Any]]:
     """Return the list under `noun` in a document. A document without lists of nouns is a job or a list of jobs."""
     if document is None:
         return []
@@ -137,7 +141,7 @@ def _named(document: Any, noun: str, path: str) -> list[dict[str, Any]]:
         return []
     found = document if isinstance(document, list) else [document]
     for one in found:
-        if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+        if not isinstance(one, dict) or (needs_name and not isinstance(one.get("name"), str)):
             detail, remedy = (
                 f"{path} contains a {noun[:-1]} without a name.",
                 f"Each {noun[:-1]} is a mapping with a name.",

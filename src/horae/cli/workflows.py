@@ -11,6 +11,7 @@ from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
 from horae.cli.request import Show, lists, message, request
 from horae.cli.values import read_json
+from horae.env import Micros
 
 MARKS = {
     "pending": "·",
@@ -36,7 +37,7 @@ def depths(graph: Mapping[str, Any]) -> dict[str, int]:
 
 
 def note_of(node: Mapping[str, Any]) -> str:
-    """Return a note about a step beside its state."""
+    """Return the note that is shown beside the state of a step."""
     if items := node.get("items"):
         reused = f", {items['reused']} reused" if items.get("reused") else ""
         return f"{items['success'] + items['failed']} of {items['total']}, {items['failed']} failed{reused}"
@@ -114,7 +115,9 @@ def _seconds(value: float | None) -> str:
 )
 @click.option("--latest", is_flag=True, help="Use the present definitions instead of the original ones.")
 @click.option("--break", "breakpoints", metavar="STEP", multiple=True, help="Stop before this step; repeatable.")
-@click.option("-w", "--wait", is_flag=True, help="Wait until the new execution ends; exit 1 if it fails.")
+@click.option(
+    "-w", "--wait", is_flag=True, help="Wait until the new execution ends; exit 1 unless it succeeds or is skipped."
+)
 @timeout_option
 @remote
 async def rerun(
@@ -125,7 +128,7 @@ async def rerun(
     latest: bool,
     breakpoints: tuple[str, ...],
     wait: bool,
-    timeout: str | None,
+    timeout: Micros | None,
 ) -> None:
     """Run an ended execution again, as a new execution. A workflow can begin at a given step or at its failed steps."""
     patch = None if params is None else read_json(params, "--params")

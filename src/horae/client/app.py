@@ -197,7 +197,7 @@ class App:
         rule = options.pop("retry") if callable(options.get("retry")) else None
         if rule is not None and options.get("retries") is None:
             options["retries"] = RULED_RETRIES
-        given = job_options.described(options)
+        given = job_options.described(options, "@app.job", job_options.OF_DECORATOR)
 
         def register(function: Callable[P, R]) -> AppJob[P, R]:
             return self._add(function, name, how, about, given, rule)

@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 from horae.client.encode import encode
 from horae.client.transport.calls import Caller, path_of
 from horae.client.views import SubmittedItem
-from horae.errors import TooLarge
+from horae.errors import BadInput, TooLarge
 
 MOST_ITEMS = 1000
 MOST_BYTES = 7 * 1024 * 1024  # bytes of a request body; the server accepts 8 MiB
@@ -32,15 +32,40 @@ async def submit_many(
 
     `envelope` has the job and the shared options.
     """
-    bodies = one_body(envelope, params) if atomic else chunks(envelope, params)
-    return [item async for answer in _in_order(caller, bodies) for item in answer]
+    refused: dict[int, SubmittedItem] = {}
+    bodies = one_body(envelope, params) if atomic else chunks(envelope, params, refused)
+    results = [item async for answer in _in_order(caller, bodies) for item in answer]
+    for i in sorted(refused):
+        results.insert(i, refused[i])
+    return results
 
 
-def chunks(envelope: dict[str, Any], params: Iterable[Any]) -> Iterator[bytes]:
-    """Yield request bodies below the size limit. A single item above it gets its own body, which the server refuses."""
-    left = iter(params)
+def chunks(envelope: dict[str, Any], params: Iterable[Any], refused: dict[int, SubmittedItem]) -> Iterator[bytes]:
+    """Yield request bodies below the size limit. A single item above it gets its own body, which the server refuses.
+
+    Items that cannot be encoded are left out; `refused` gets their results by position.
+    """
+    left, count = iter(params), 0
     while batch := list(islice(left, MOST_ITEMS)):
-        yield from _bounded(envelope, batch)
+        try:
+            yield from _bounded(envelope, batch)
+        except BadInput:  # raised before the first body
+            found = [_encoded(item) for item in batch]
+            if all(isinstance(one, Raw) for one in found):
+                raise
+            refused |= {count + i: one for i, one in enumerate(found) if isinstance(one, SubmittedItem)}
+            if sound := [one for one in found if isinstance(one, Raw)]:
+                yield from _bounded(envelope, sound)
+        count += len(batch)
+
+
+def _encoded(item: Any) -> Raw | SubmittedItem:
+    """Return an item's JSON, or the result of an item that has none."""
+    try:
+        return Raw(encode(item))
+    except BadInput as error:
+        problem = {"type": f"urn:horae:{error.slug}", "title": error.title, "status": error.status}
+        return SubmittedItem(error={**error.fields, **problem, "detail": error.detail, "remedy": error.remedy})
 
 
 def one_body(envelope: dict[str, Any], params: Iterable[Any]) -> Iterator[bytes]:

@@ -177,7 +177,7 @@ class Client:
 
     async def backup(self) -> AsyncIterator[bytes]:
         """Yield a copy of the server's SQLite store as it is at one instant, piece by piece."""
-        async with self._caller.open(path_of("backup"), None, "application/vnd.sqlite3") as opened:
+        async with self._caller.open(path_of("backup"), None, "application/vnd.sqlite3", timeout=600.0) as opened:
             async for piece in opened.chunks:
                 yield piece
 

@@ -22,11 +22,19 @@ def is_loopback(url: str) -> bool:
 
 def where(url: str | None, settings: Settings) -> list[str]:
     """Return the URLs of the servers, from the argument or the settings."""
-    urls = [part.strip() for part in url.split(",")] if url else list(settings.url)
-    for each in urls:
-        if urlsplit(each).scheme not in ("http", "https") or not urlsplit(each).hostname:
+    urls = [part.strip() for part in url.split(",") if part.strip()] if url else list(settings.url)
+    for each in urls or [url or ""]:
+        if not _is_url(each):
             raise BadInput(f"{each!r} is not a server's URL.", "Write it as http://127.0.0.1:8420.", field="url")
     return urls
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return text.isprintable() and parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # for brackets without an end, and for a wrong port
+        return False
 
 
 def find_key(urls: list[str], settings: Settings) -> str:
@@ -42,7 +50,7 @@ def read_key(path: Path) -> str:
     """Return the key in a file; empty if there is none or it may not be read."""
     try:
         return path.read_text().strip()
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         return ""
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypedDict
 
 from horae.model.executions.job_exceptions import Span
 
-# A job's own rule: from (failures, error) to a span to wait, False to give up, or None for the policy's delay.
+# A function of (failures, error) that returns a span to wait, False to give up, or None for the policy's delay.
 RetryFunction = Callable[[int, BaseException], Span | bool | None]
 
 
@@ -28,7 +28,7 @@ class JobOptions(TypedDict, total=False):
     timeout: Span | None
     """How long one attempt may take."""
     timeouts: Mapping[str, Span] | None
-    """Timeouts in the queue, before the start, without heartbeats and in total; `run` is `timeout`."""
+    """Timeouts for the queue, the start, heartbeats and all attempts together; `run` is `timeout`."""
     pause_after: int | None
     """Failed executions in a row after which its triggers pause."""
     within: Span | None
@@ -115,7 +115,7 @@ class WorkflowOptions(TypedDict, total=False):
     timeout: Span | None
     """How long one attempt may take."""
     timeouts: Mapping[str, Span] | None
-    """Timeouts in the queue, before the start, without heartbeats and in total; `run` is `timeout`."""
+    """Timeouts for the queue, the start, heartbeats and all attempts together; `run` is `timeout`."""
     pause_after: int | None
     """Failed executions in a row after which its triggers pause."""
     within: Span | None
@@ -198,7 +198,7 @@ class JobFields(TypedDict, total=False):
     timeout: Span | None
     """How long one attempt may take."""
     timeouts: Mapping[str, Span] | None
-    """Timeouts in the queue, before the start, without heartbeats and in total; `run` is `timeout`."""
+    """Timeouts for the queue, the start, heartbeats and all attempts together; `run` is `timeout`."""
     pause_after: int | None
     """Failed executions in a row after which its triggers pause."""
     within: Span | None

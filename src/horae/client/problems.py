@@ -22,10 +22,13 @@ class Unreachable(HoraeError):
     slug, title = "unreachable", "No server answers"
 
 
-def rebuild(reply: ApiResponse) -> HoraeError:
-    """Return the exception for a server's error answer."""
+def rebuild(reply: ApiResponse, place: str) -> HoraeError:
+    """Return the exception for an answer that is an error, or that redirects the client."""
     problem = _document(reply)
     status = reply.status
+    if status < 400:
+        target = reply.headers.get("location", "another address")
+        return HoraeError(f"{place} does not answer, but redirects to {target}.", _NAME_IT)
     slug = str(problem.get("type", "")).rstrip("/").rpartition("/")[2].rpartition(":")[2]
     kind = _by_slug().get(slug) or _BY_STATUS.get(status, HoraeError)
     detail = str(problem.get("detail") or problem.get("title") or f"The server answered {status}.")
@@ -34,6 +37,11 @@ def rebuild(reply: ApiResponse) -> HoraeError:
         fields.pop("retryAfter", None)
         return kind(detail, str(problem.get("remedy", "")), retry_after=int(retry_after(reply) or 1), **fields)
     return kind(detail, str(problem.get("remedy", "")), **fields)
+
+
+def not_horae(place: str = "The server") -> HoraeError:
+    """Return the error for an answer that a Horae server does not give."""
+    return HoraeError(f"{place} does not answer like a Horae server.", _NAME_IT)
 
 
 def retry_after(reply: ApiResponse) -> float | None:
@@ -61,12 +69,13 @@ def with_all_places(error: HoraeError, places: list[str]) -> HoraeError:
     return error
 
 
+_NAME_IT = "Set HORAE_URL to the address of a Horae server itself."
 _CHANGED_NOTHING = "You can repeat the request: it changes nothing."
 _MAY_BE_DONE = "The server may have processed the request: check this before you repeat it."
 _NOBODY = "Start one with `horae up`, or name the right one with HORAE_URL."
 _UNTRUSTED = (
-    "The server's certificate is not signed by a trusted authority, or is for another name. Give the file of the"
-    " authority that signed it by HORAE_CA, and name the server as its certificate does."
+    "The server's certificate is not signed by a trusted authority, or is for another name. Set HORAE_CA to"
+    " the file of the authority that signed it, and name the server as its certificate does."
 )
 _NO_TLS = "The server does not use TLS at this address. Write its URL as http://..."
 _TLS = (

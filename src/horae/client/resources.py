@@ -203,11 +203,10 @@ class AuditResource(Resource):
     async def executions(self, *, repair: bool = False) -> ApiDocument:
         """Check that each execution is stored in exactly one place and has an owner.
 
-        With `repair`, queue executions without an owner again.
+        With `repair`, give executions without an owner a new one.
         """
-        path = path_of("audit", "executions")
-        timeout = 600.0
-        return ApiDocument.of(await (self._caller.post(path, timeout=timeout) if repair else self._caller.get(path)))
+        ask = self._caller.post if repair else self._caller.get
+        return ApiDocument.of(await ask(path_of("audit", "executions"), timeout=600.0))
 
     # `python -m tools.sdk` writes the methods below, from the routes of audit (verify: verify_log, repair: executions).
 

@@ -21,7 +21,7 @@ def camel(name: str) -> str:
 
 
 def refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> None:
-    """Raise a TypeError for an unknown option that names the most similar known options."""
+    """If an option is unknown, raise a TypeError that names the most similar known options."""
     names = tuple(dict.fromkeys(known))
     for name in given:
         if name not in names:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from horae.client.encode import instant, span
-from horae.client.spelling import refuse_unknown
+from horae.client.spelling import OptionTypeError, items_of, named, option, refuse_unknown
 from horae.model.fields.kinds import Duration, Moment
 from horae.model.fields.table import Row
 from horae.model.fleet.submit import SUBMISSION
@@ -18,12 +18,20 @@ def described(options: Mapping[str, Any], known: Mapping[str, Row], call: str) -
     """Return options by their names in REST, without defaults; raise a TypeError for an unknown option."""
     refuse_unknown(options, known, call)
     rows: Iterable[tuple[Row, Any]] = ((known[name], value) for name, value in options.items())
-    return {row.name: _spelled(row, value) for row, value in rows if value is not None and value != row.default}
+    return {row.name: _spelled(row, value, call) for row, value in rows if value is not None and value != row.default}
 
 
-def _spelled(row: Row, value: Any) -> Any:
+def _spelled(row: Row, value: Any, call: str) -> Any:
     if isinstance(row.kind, Duration):
         return span(value)
     if isinstance(row.kind, Moment):
         return instant(value)
-    return {"start": instant(value[0]), "end": instant(value[1])} if row.attribute == "interval" else value
+    return named(option(row.keyword, call), _interval, value) if row.attribute == "interval" else value
+
+
+def _interval(value: Any) -> dict[str, Any]:
+    wanted = "a pair of instants, (start, end)"
+    pair = items_of(value, wanted)
+    if len(pair) != 2:
+        raise OptionTypeError(wanted, value)
+    return {"start": instant(pair[0]), "end": instant(pair[1])}

@@ -213,18 +213,18 @@ def split_arguments(
     job: str, signature: Signature, document: Mapping[str, Any], args: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Separate params from options; raise a TypeError for wrong or missing params, as in a plain call."""
-    names = [parameter.name for parameter in signature.parameters]
+    names, places = [parameter.name for parameter in signature.parameters], signature.by_position
     if "batch" in document and not args:  # a submission is an item of the function's list
         options = {name: named.pop(name) for name in OF_CALLS if name in named}
         return named, options
-    if len(args) > len(names):
-        raise TypeError(f"{job} takes {len(names)} params, but {len(args)} were given")
+    if len(args) > len(places):
+        raise TypeError(f"{job} takes {len(places)} params by position, but {len(args)} were given")
     options = {name: named.pop(name) for name in OF_CALLS if name in named and name not in names}
-    twice = [name for name in names[: len(args)] if name in named]
+    twice = [name for name in places[: len(args)] if name in named]
     unknown = [] if signature.rest else [name for name in named if name not in names]
     if twice or unknown:
         raise TypeError(f"{job} does not accept {(twice or unknown)[0]!r} here; its params are {', '.join(names)}")
-    params = {**dict(zip(names, args, strict=False)), **named}
+    params = {**dict(zip(places, args, strict=False)), **named}
     known = {**document.get("params", {}), **params}
     missing = [p.name for p in signature.parameters if p.default is NODEFAULT and p.name not in known]
     if missing:

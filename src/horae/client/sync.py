@@ -14,6 +14,7 @@ from functools import wraps
 from typing import Any, Generic, TypeVar
 
 from horae.client.loops import BLOCKED, CLOSING, EXIT_HOOKS, FORK_LOCK, INHERITED, running_loop
+from horae.client.transport.calls import Resource
 
 T = TypeVar("T")
 CLOSE_TIMEOUT = 5.0  # seconds that closing connections may take when Python exits
@@ -153,6 +154,8 @@ class SyncProxy:
         if name.startswith("_"):
             raise AttributeError(name)
         found = getattr(self._behind, name)
+        if not (inspect.ismethod(found) or isinstance(found, Resource)):
+            return found
         face = _blocking(found) if inspect.ismethod(found) else SyncProxy(found)
         self.__dict__[name] = face
         return face

@@ -10,6 +10,8 @@ from typing import Any, Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
+from horae.client.problems import not_horae
+
 Status = Literal["waiting", "queued", "running", "success", "failed", "cancelled", "skipped"]
 FINAL: frozenset[str] = frozenset({"success", "failed", "cancelled", "skipped"})
 
@@ -24,7 +26,10 @@ class ApiDocument(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @classmethod
     def of(cls: type[V], document: dict[str, Any]) -> V:
-        view: V = msgspec.convert({**document, "raw": document}, cls)
+        try:
+            view: V = msgspec.convert({**document, "raw": document}, cls)
+        except (msgspec.ValidationError, TypeError) as error:
+            raise not_horae() from error
         return view
 
     def __repr__(self) -> str:
@@ -38,7 +43,7 @@ class ApiDocument(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def _is_nothing(name: str, value: Any) -> bool:
-    """Tell whether a field is empty. Of results, only None is, because other empty values are the user's own."""
+    """Tell whether a field is empty. A result is empty only if it is None: other values are the user's own."""
     return value is None or (name != "result" and (value is False or value in ("", {}, [], ())))
 
 
@@ -51,7 +56,11 @@ class ResultPage(list[V]):
 
 def page_of(kind: type[V], document: dict[str, Any]) -> ResultPage[V]:
     """Return a list in an answer of the API: `{"items": [...], "nextCursor": ...}`."""
-    page = ResultPage(kind.of(item) for item in document["items"])
+    try:
+        items = document["items"]
+    except (KeyError, TypeError) as error:
+        raise not_horae() from error
+    page = ResultPage(kind.of(item) for item in items)
     page.next_cursor = document.get("nextCursor")
     page.raw = document
     return page

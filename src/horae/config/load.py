@@ -112,6 +112,8 @@ def _from_file(path: Path | None) -> dict[str, RawValue]:
         return {}
     try:
         document = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}.", "Let this user read the file.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         remedy = 'Write lines such as `port = 8420` or `queues = ["default"]`.'
         raise BadInput(f"{path} is not valid TOML: {error}.", remedy) from None
@@ -222,7 +224,7 @@ def _custom(type_: type, value: Any) -> Any:
     if type_ is DurationSetting:
         return DurationSetting(parse_duration(value))
     if type_ is Secret and isinstance(value, str):
-        return Secret(value)
+        return Secret(value.strip())
     if type_ is Path and isinstance(value, str | Path):
         return Path(value).expanduser()
     raise msgspec.ValidationError(f"Expected `text`, got `{type(value).__name__}`")

@@ -8,12 +8,13 @@ from horae.config.load import LoadedSettings
 from horae.config.server_settings import DurationSetting, Secret
 from horae.config.settings import TABLE
 
-_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^@/]*@")
+_PARAMETER = re.compile(r"(?<=[?&])(password|passfile|sslpassword)=[^&]*")
+_PASSWORD = re.compile(r"(?<=://)([^/@:]*):.*@")  # up to the last @, because a password may contain any character
 
 
 def masked(text: str) -> str:
-    """Replace the password in a URL by ***."""
-    return _PASSWORD.sub(r"\1:***@", text)
+    """Replace the passwords in a URL by ***."""
+    return _PASSWORD.sub(r"\1:***@", _PARAMETER.sub(r"\1=***", text))
 
 
 def plain(value: Any) -> Any:

@@ -63,6 +63,7 @@ class Batcher(Generic[T, R]):
             await asyncio.gather(*self._flushes, return_exceptions=True)
 
     async def _flush(self) -> None:
+        batch: list[tuple[T, asyncio.Future[R]]] = []
         try:
             while batch := self._next():
                 keys = {self._key(item) for item, _ in batch} if self._key is not None else set()
@@ -73,7 +74,7 @@ class Batcher(Generic[T, R]):
                 finally:
                     self._busy -= keys
         except asyncio.CancelledError:
-            for _, done in self._pending:
+            for _, done in (*batch, *self._pending):
                 done.cancel()
             raise
         finally:
@@ -99,10 +100,6 @@ class Batcher(Generic[T, R]):
     async def _answer(self, batch: Sequence[tuple[T, asyncio.Future[R]]]) -> None:
         try:
             answers = await self._run([item for item, _ in batch])
-        except asyncio.CancelledError:
-            for _, done in batch:
-                done.cancel()
-            raise
         except Exception as error:
             await self._one_by_one(batch, error)
             return

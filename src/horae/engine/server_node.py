@@ -162,11 +162,11 @@ class ServerNode:
         await self._runner.stop()
         for part in last_first:
             await part.stop()
-        try:
-            for part in last_first:
+        for part in last_first:
+            try:
                 await part.flush()
-        except HoraeError as error:
-            log.warning("server stopped without writing all that it had counted", error=error.detail)
+            except HoraeError as error:
+                log.warning("server stopped without writing all that it had counted", error=error.detail)
         await self.store.database.close()
         for part in last_first:
             await part.close()

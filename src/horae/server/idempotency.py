@@ -1,4 +1,4 @@
-"""Idempotency-Key: while the first answer is stored, a repeated POST gets it again and has no further effect."""
+"""Idempotency-Key: a repeated POST or DELETE gets the first answer while it is stored, and has no further effect."""
 
 from collections.abc import Awaitable, Callable
 

@@ -254,7 +254,7 @@ def _errors(route: Route) -> Iterator[type[HoraeError]]:
             yield TooOften
     if route.body is not None or route.query is not None or route.headers or route.idempotency:
         yield BadInput
-    if route.body is not None or route.idempotency:
+    if route.body is not None or route.method == "POST":
         yield from (TooLarge, UnsupportedMedia)
     if route.idempotency in ("stored", "submission"):
         yield from (Conflict, KeyReused)

@@ -20,9 +20,9 @@ API = "/api/v1"
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Run = Callable[..., Awaitable[Response]]
-# What an Idempotency-Key does. "stored": the first answer is stored with the key, and a repeated POST gets it again;
-# "submission": likewise, but the transaction of the submission stores the key; "none": the key is ignored, and the
-# route itself decides what a repeated POST does.
+# What an Idempotency-Key of a POST or DELETE does. "stored": the first answer is stored with the key, and a repetition
+# gets it again; "submission": likewise, but the transaction of the submission stores the key; "none": the key is
+# ignored, and the route itself decides what a repetition does.
 IdempotencyPolicy = Literal["stored", "submission", "none"]
 # Refuses a request for anything outside the scope of its credential. The first sentence of its docstring is printed in
 # docs/access.md.
@@ -178,7 +178,9 @@ def patch(
 
 def delete(
     path: str, name: str, gives: Any = None, *, access: Access, scope: Scope, audit: AuditPolicy | None,
-    status: int = 204, **details: Unpack[RouteOptions],
+    status: int = 204, idempotency: IdempotencyPolicy = "stored", **details: Unpack[RouteOptions],
 ) -> RouteDecorator:  # fmt: skip
-    """Declare a removal."""
-    return _declare("DELETE", path, name, gives, status, access=access, scope=scope, audit=audit, **details)
+    """Declare a removal; a repetition with the same Idempotency-Key gets the same answer."""
+    return _declare(
+        "DELETE", path, name, gives, status, access=access, scope=scope, audit=audit, idempotency=idempotency, **details
+    )

@@ -198,6 +198,36 @@ async def test_a_stopping_server_releases_its_notices_at_once(
     assert (len(told.heard), len(set(told.heard))) == (2, 1)
 
 
+async def test_every_channel_gets_its_turn_however_many_have_pending_notices(
+    stage: Stage, told: Receiver, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(delivery, "MOST_CHANNELS", 2)
+    told.status = 500
+    for name in ("a", "b", "z"):
+        hook = {"name": name, "kind": "webhook", "url": "https://example.com/"}
+        await stage.node.part(AlertsPart).channels.create(NAMESPACE, hook)
+    await stage.node.part(AlertsPart).rules.put(
+        NAMESPACE, "all", {"kind": "queue-age", "after": "1m", "channels": ["a", "b", "z"]}
+    )
+    await stage.node.part(AlertsPart).watch.step()
+    for _ in range(2):
+        await deliver(stage.node)
+    assert len(told.heard) == 4
+    assert len(set(told.heard)) == 4
+
+
+async def test_a_server_without_pending_notices_remembers_no_failing_channels(stage: Stage, told: Receiver):
+    told.status = 500
+    for _ in range(delivery.PATIENCE):
+        await deliver(stage.node)
+        stage.world.clock.advance(60 * SECOND)
+    await stage.node.part(AlertsPart).rules.delete(NAMESPACE, "queue-age")
+    await stage.node.part(AlertsPart).channels.delete(NAMESPACE, "ops")
+    await deliver(stage.node)
+    assert stage.node.part(AlertsPart).delivery._failures == {}
+    assert stage.node.part(AlertsPart).delivery._paused_until == {}
+
+
 async def test_the_pending_notices_of_a_deleted_channel_are_given_up(stage: Stage, told: Receiver):
     await stage.node.part(AlertsPart).rules.delete(NAMESPACE, "queue-age")
     await stage.node.part(AlertsPart).channels.delete(NAMESPACE, "ops")

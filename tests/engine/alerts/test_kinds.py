@@ -161,6 +161,24 @@ async def test_a_late_worker_that_was_lost_and_comes_back_has_recovered(stage: S
     assert await firing(stage, 1) == []
 
 
+@pytest.mark.parametrize("kind", [("worker-lost", {"within": "1d"}), ("late-worker", {})])
+async def test_the_alert_of_a_lost_worker_does_not_recover_when_its_session_is_deleted(
+    stage: Stage, kind: tuple[str, dict[str, str]]
+):
+    await rule(stage, kind[0], **kind[1])
+    await stage.worker()
+    for _ in range(20):
+        await stage.pass_time(2)
+    assert [subject for subject, _ in await firing(stage)] == ["w0"]
+    if kind[0] == "worker-lost":
+        stage.world.clock.advance(23 * 3600 * SECOND + 1800 * SECOND)
+        assert [subject for subject, _ in await firing(stage)] == ["w0"], "a day is not over"
+    await stage.world.do("DELETE FROM sessions WHERE state = 'lost'")
+    assert await firing(stage) == []
+    (alert,) = (await stage.node.part(AlertsPart).alerts.list(NAMESPACE)).items
+    assert alert.message == "the worker was lost and did not come back"
+
+
 async def test_an_execution_in_a_long_queue_risks_its_deadline(stage: Stage):
     await stage.job()
     await rule(stage, "deadline-risk")

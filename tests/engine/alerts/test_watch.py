@@ -111,7 +111,8 @@ async def test_problems_from_before_the_rule_are_found(stage: Stage, kind: str):
     assert await seen(stage) == ["etl"]
 
 
-async def test_failures_from_a_time_without_evaluations_are_found(stage: Stage):
+@pytest.mark.parametrize("crashes", [True, False])
+async def test_failures_from_a_time_without_evaluations_are_found(stage: Stage, crashes: bool):
     await stage.job("etl", retries=0)
     await rule(stage, "success-rate", minimum=2)
     worker = await stage.worker()
@@ -119,7 +120,32 @@ async def test_failures_from_a_time_without_evaluations_are_found(stage: Stage):
     await run(stage, worker, "failed", "failed", name="etl")
     await stage.node.part(StatisticsPart).statistics.step()
     stage.world.clock.advance(10 * 60 * SECOND)
-    assert await seen(await crash(stage)) == ["etl"]
+    assert await seen(await crash(stage) if crashes else stage) == ["etl"]
+
+
+async def test_a_rule_with_the_name_of_a_deleted_one_is_evaluated_in_full(stage: Stage):
+    await stage.job("etl", retries=0)
+    rules = stage.node.part(AlertsPart).rules
+    await rules.put(NAMESPACE, "mine", {"kind": "success-rate", "jobs": ["other"]})
+    await run(stage, await stage.worker(), "failed", "failed", name="etl")
+    await stage.node.part(StatisticsPart).statistics.step()
+    for _ in range(10):
+        stage.world.clock.advance(60 * SECOND)
+        assert await seen(stage) == []
+    await rules.delete(NAMESPACE, "mine")
+    await rules.put(NAMESPACE, "mine", {"kind": "success-rate", "minimum": 2})
+    assert await seen(stage) == ["etl"]
+
+
+async def test_old_alerts_are_deleted_although_no_rule_is_left(stage: Stage):
+    await stage.job("etl", retries=0)
+    await rule(stage, "failures-in-a-row", count=1)
+    await run(stage, await stage.worker(), "failed", name="etl")
+    assert await seen(stage) == ["etl"]
+    await stage.node.part(AlertsPart).rules.delete(NAMESPACE, "failures-in-a-row")
+    stage.world.clock.advance(31 * 24 * HOUR * SECOND)
+    assert await seen(stage) == []
+    assert (await stage.node.part(AlertsPart).alerts.list(NAMESPACE)).items == []
 
 
 async def test_the_alert_of_a_deleted_job_is_forgotten(stage: Stage):

@@ -10,7 +10,7 @@ from tests.races.mutations.archive import ARCHIVES
 from tests.races.mutations.claims import CLAIMS, PREEMPTS
 from tests.races.mutations.events import EVENTS
 from tests.races.mutations.gates import CIRCUITS, HOLDS, LIMITS
-from tests.races.mutations.jobs import MEETINGS, NAMESPACES, OTHERS, ROLLOUTS, SUBMITS, TEMPLATES
+from tests.races.mutations.jobs import MEETINGS, NAMESPACES, OTHERS, ROLLOUTS, SUBMITS, TEMPLATES, USERS
 from tests.races.mutations.reports import CANCELS, REPORTS
 from tests.races.mutations.sessions import SESSIONS
 from tests.races.mutations.triggers import BACKFILLS, CALENDARS, DEPENDENCIES, FIRES
@@ -34,6 +34,7 @@ GROUPS = (
     ROLLOUTS,
     TEMPLATES,
     NAMESPACES,
+    USERS,
     HOLDS,
     CIRCUITS,
     LIMITS,

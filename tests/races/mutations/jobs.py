@@ -189,3 +189,26 @@ NAMESPACES = (
         by="a namespace is deleted / a job is created in it",
     ),
 )
+
+USERS = (
+    gone(
+        "users are added without a lock on their names",
+        code.drop_statement("add-locks-name"),
+        by="a user is added / a user is added whose name differs in case",
+    ),
+    gone(
+        "a user signs in with an old password",
+        sql.drop("user_signed_in", "COALESCE", instead="$3 > ''"),
+        by="a user signs in / the password is changed",
+    ),
+    gone(
+        "a deactivated user signs in",
+        sql.drop("user_signed_in", "active"),
+        by="a user signs in / the user is deactivated",
+    ),
+    gone(
+        "a user gets a role without a lock",
+        sql.unlock("join_namespace"),
+        by="a user gets a role / the user is deleted",
+    ),
+)

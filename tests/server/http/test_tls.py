@@ -16,6 +16,7 @@ from horae.client.client import Client
 from horae.client.problems import Unreachable
 from horae.client.transport.http import HttpClientTransport
 from horae.client.transport.trust import trust
+from horae.config.load import load
 from horae.config.settings import Settings
 from horae.engine.server_node import ServerNode
 from horae.env import VirtualClock, system_env, virtual_env
@@ -76,7 +77,7 @@ async def test_commands_trust_the_authority_that_their_settings_file_names(
     serving, key = private
     file = tmp_path / "own.toml"
     file.write_text(f'ca = "{authority.certificate}"\n')
-    client = connect(CliOverrides(), system_env(), serving.url, key, config=file)
+    client = connect(CliOverrides(), system_env(), load({"url": serving.url, "key": key}, file=file).settings)
     assert await client.jobs.list() == []
     await client.close()
 
@@ -97,7 +98,7 @@ async def test_clients_that_do_not_trust_the_authority_send_nothing(private: tup
 async def test_commands_that_do_not_speak_the_servers_tls_print_a_remedy(private: tuple[Serving, str]):
     serving, key = private
     for url, remedy in ((serving.url, "HORAE_CA"), (serving.url.replace("https:", "http:"), "https://")):
-        client = connect(CliOverrides(), system_env(), url, key)
+        client = connect(CliOverrides(), system_env(), load({"url": url, "key": key}).settings)
         with pytest.raises(Unreachable) as told:
             await client.jobs.list()
         assert remedy in told.value.remedy

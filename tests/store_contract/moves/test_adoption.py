@@ -23,6 +23,14 @@ async def edit(world: World, job: TestJob, **said) -> None:
     await world.store.promote_due(0, 100, rank)
 
 
+async def test_jobs_with_a_limit_on_themselves_are_listed_if_they_changed_lately(world: World):
+    _, limited, rated = [await world.job(name) for name in ("plain", "limited", "rated")]
+    for job, said in ((limited, {"concurrency": 2}), (rated, {"rate": Rate(count=1, per=SECOND)})):
+        await edit(world, job, **said)
+    assert set(await world.store.read(lambda: adoption.limited_since(0, 9))) == {limited.id, rated.id}
+    assert await world.store.read(lambda: adoption.limited_since(world.now() + 1, 9)) == []
+
+
 async def test_running_executions_count_and_queued_ones_are_held_back_in_order(world: World):
     job = await world.job()
     parcels = [await world.parcel(job, priority=level) for level in (9, 9, 1, 5, 7)]

@@ -23,7 +23,7 @@ from horae.model.executions.tally import JobTally, begin_of
 from horae.model.executions.tally import OutcomeCounts as Counted
 from horae.model.fleet.protocol import Started
 from horae.model.triggers.decisions.values import Once
-from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, success
+from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, success, suspended
 
 RULE = Lag(after=MINUTE, channels=("ops", "mail"), repeat_every=HOUR)
 
@@ -78,6 +78,10 @@ async def test_findings_of_an_older_or_paused_rule_change_nothing(world: World):
     assert await world.store.read(lambda: rules.active((0, ""))) == []
     await world.store.write(lambda: rules.delete_rule(NAMESPACE, "late"))
     assert await settle(world, new, "a") == SettleResult()
+    world.clock.advance(SECOND)
+    other = await made(world)
+    assert other.revision == old.revision
+    assert await settle(world, old, "a") == SettleResult(), "it is another rule with the same name"
 
 
 async def test_reminders_stop_with_the_first_acknowledgement(world: World):
@@ -176,11 +180,14 @@ async def pending(world: World, channel: str) -> list[notices.Notice]:
 async def test_channels_with_something_pending_are_found_one_by_one(world: World):
     await settle(world, await made(world), "a", "b")
     now = world.now()
-    assert await world.store.read(lambda: notices.channels(10)) == [
+    assert await world.store.read(lambda: notices.channels(notices.START, 10)) == [
         notices.PendingChannel(NAMESPACE, "mail", now), notices.PendingChannel(NAMESPACE, "ops", now),
     ]  # fmt: skip
+    following = await world.store.read(lambda: notices.channels((NAMESPACE, "mail"), 10))
+    assert [one.channel for one in following] == ["ops"]
     await world.store.write(lambda: notices.give_up(NAMESPACE, "ops", "the channel was removed", now))
-    assert [one.channel for one in await world.store.read(lambda: notices.channels(10))] == ["mail"]
+    left = await world.store.read(lambda: notices.channels(notices.START, 10))
+    assert [one.channel for one in left] == ["mail"]
 
 
 async def test_a_lost_claim_passes_to_another_server_and_its_result_is_ignored(world: World):
@@ -196,7 +203,12 @@ async def test_a_lost_claim_passes_to_another_server_and_its_result_is_ignored(w
     assert await world.store.write(lambda: notices.settle(theirs, "pending", later, "busy", None))
     assert (await claim(world), await world.store.read(notices.next_due)) == ([], later)
     world.clock.advance(SECOND)
-    assert [one.attempts for one in await claim(world)] == [3]
+    (third,) = await claim(world)
+    await world.store.write(lambda: notices.release(theirs, world.now()))
+    assert await claim(world) == [], "it is claimed by another server now"
+    await world.store.write(lambda: notices.release(third, world.now()))
+    assert [one.attempts for one in await claim(world)] == [4]
+    assert await world.rows("SELECT last_error FROM alert_notices WHERE state = 'pending'") == [("busy",)]
 
 
 async def test_closed_alerts_are_deleted_after_their_retention(world: World):
@@ -334,10 +346,34 @@ async def test_deadlines_are_found_while_executions_have_not_ended(world: World)
     await world.store.cancel(ended, 0, "")
     now = world.now()
     assert await world.store.read(lambda: reads.nearing_deadlines(now, now + HOUR, now)) == [
-        reads.DueParcel(parcel, job.id, deadline, now, 0)
+        reads.DueParcel(parcel, job.id, deadline, now, 0, 0)
     ]
     assert await world.store.read(lambda: reads.nearing_deadlines(now, now + MINUTE, now)) == []
     assert [one.parcel for one in await world.store.read(lambda: reads.still_due([parcel, ended], now))] == [parcel]
+
+
+async def test_the_unfinished_item_of_a_parcel_that_starts_last_is_found(world: World):
+    job, worker = await world.job("etl"), await world.worker()
+    parcel = await world.parcel(job, 3)
+    await world.do("UPDATE parcels SET deadline = $1", world.now() + HOUR)
+
+    async def last() -> tuple[int, int, int | None]:
+        (due,) = await world.store.read(lambda: reads.still_due([parcel], world.now()))
+        return due.begins_at, due.item, due.queued
+
+    (first,) = await worker.claim(1)
+    await worker.report(success(first))
+    (second,) = await worker.claim(1)
+    world.clock.advance(SECOND)
+    assert await last() == (world.now(), 2, 2), "queued"
+    (third,) = await worker.claim(1)
+    started_at = world.now()
+    world.clock.advance(SECOND)
+    assert await last() == (started_at, 2, None), "running"
+    await worker.report(suspended(second, world.now() + HOUR))
+    assert await last() == (world.now() + HOUR, 1, None), "waiting"
+    await worker.report(success(third))
+    assert (await last())[1] == 1
 
 
 async def test_workers_are_silent_then_lost_until_they_come_back(world: World):
@@ -348,16 +384,18 @@ async def test_workers_are_silent_then_lost_until_they_come_back(world: World):
     assert await silent(world, seen) == {}
     await worker.lose()
     assert await silent(world, world.now()) == {}
-    assert await lost(world, seen) == {"w": world.now()}
-    assert await world.store.read(lambda: reads.lost_workers(NAMESPACE + 1, seen)) == {}
+    assert await lost(world) == {"w": world.now()}
+    assert await world.store.read(lambda: reads.lost_workers(NAMESPACE + 1)) == {}
+    assert await world.store.read(lambda: reads.workers_not_lost(NAMESPACE)) == set()
     world.clock.advance(MINUTE)
     back = await world.worker("w")
-    assert await lost(world, seen) == {}
+    assert await lost(world) == {}
     await world.do("UPDATE sessions SET state = 'closed', ended_at = $2 WHERE id = $1", back.session, world.now())
-    assert await lost(world, seen) == {}, "it came back, and left"
+    assert await lost(world) == {}, "it came back, and left"
+    assert await world.store.read(lambda: reads.workers_not_lost(NAMESPACE)) == {"w"}
     world.clock.advance(MINUTE)
     await (await world.worker("w")).lose()
-    assert await lost(world, seen) == {"w": world.now()}
+    assert await lost(world) == {"w": world.now()}
 
 
 async def test_each_of_very_many_silent_or_lost_workers_is_found(world: World, monkeypatch: pytest.MonkeyPatch):
@@ -370,11 +408,11 @@ async def test_each_of_very_many_silent_or_lost_workers_is_found(world: World, m
     for worker in workers:
         world.clock.advance(MINUTE)
         await worker.lose()
-    found = await lost(world, seen)
+    found = await lost(world)
     assert sorted(found) == names
     assert found["a"] == world.now()
     await world.worker("c")
-    assert sorted(await lost(world, seen)) == [name for name in names if name != "c"]
+    assert sorted(await lost(world)) == [name for name in names if name != "c"]
 
 
 async def test_rules_with_open_alerts_are_listed(world: World):
@@ -391,18 +429,31 @@ async def silent(world: World, before: int) -> dict[str, int]:
     return await world.store.read(lambda: reads.silent_workers(NAMESPACE, before))
 
 
-async def lost(world: World, since: int) -> dict[str, int]:
-    return await world.store.read(lambda: reads.lost_workers(NAMESPACE, since))
+async def lost(world: World) -> dict[str, int]:
+    return await world.store.read(lambda: reads.lost_workers(NAMESPACE))
+
+
+async def troubled(world: World) -> set[UUID]:
+    return set(await world.store.read(lambda: reads.troubled_triggers(NAMESPACE)))
 
 
 async def test_triggers_that_cannot_be_decided_are_found(world: World):
     job = await world.job("etl")
     timer = await add_trigger(world, job, Once(at=world.now() + HOUR))
-    assert await world.store.read(reads.troubled_triggers) == {}
+    assert await troubled(world) == set()
     await world.do("UPDATE timers SET trouble = 'no such calendar' WHERE trigger_id = $1", timer)
-    assert (await world.store.read(reads.troubled_triggers)).keys() == {job.id}
+    assert await troubled(world) == {job.id}
+    assert await world.store.read(lambda: reads.troubled_triggers(NAMESPACE + 1)) == {}
     await world.do("UPDATE jobs SET state = 'paused' WHERE id = $1", job.id)
-    assert await world.store.read(reads.troubled_triggers) == {}
+    assert await troubled(world) == set()
+
+
+async def test_late_fires_are_found_in_each_namespace(world: World):
+    job = await world.job("etl")
+    await add_trigger(world, job, Once(at=world.now() + HOUR))
+    before = world.now() + HOUR + 1
+    assert await world.store.read(lambda: reads.late_fires(NAMESPACE, before)) == {job.id: before - 1}
+    assert await world.store.read(lambda: reads.late_fires(NAMESPACE + 1, before)) == {}
 
 
 async def test_an_old_success_is_found_in_hours_and_days(world: World):

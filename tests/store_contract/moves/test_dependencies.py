@@ -6,6 +6,7 @@ import pytest
 from msgspec import structs
 
 from horae.env import SECOND
+from horae.model.admission.circuit import Circuit
 from horae.model.base.ids import execution_id
 from horae.model.executions import submission
 from horae.model.executions.execution import Extra
@@ -95,6 +96,13 @@ async def test_a_failure_does_not_start_a_dependent_that_waits_for_success(world
     assert await started(world, d) == []
     await run(world, a)
     assert len(await started(world, d)) == 1
+
+
+async def test_a_dependent_starts_also_if_the_key_of_its_circuit_cannot_be_filled_in(world: World):
+    a = await upstream(world, "a")
+    d = await dependent(world, "d", a, circuit=Circuit(key="${params.host}"))
+    await run(world, a)
+    assert await states(world, d) == ["queued"]
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,16 @@ async def test_the_dry_run_of_an_event_matches_its_decision(world: World, overla
     assert known
 
 
+async def test_the_dry_run_of_an_event_counts_executions_whose_turn_has_come(world: World):
+    await listen(world, "queueAll", most_queued=1)
+    first, _ = await came(world, 2)
+    await finish(world, await world.worker(), first)
+    plan = events.plan(NAMESPACE, event(), lead, fits, world.env.new_id(), world.clock.now())
+    would, _ = await world.store.read(lambda: plan)
+    assert [one.disposition for one in would] == ["skipped-overlap"]
+    assert told(await take(world, event())) == [[LEFT]]
+
+
 async def test_queue_all_runs_fires_in_order_and_skips_those_without_room(world: World):
     key = await listen(world, "queueAll", most_queued=2)
     made = await came(world, 3)

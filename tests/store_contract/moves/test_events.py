@@ -10,6 +10,7 @@ import pytest
 from horae.env import SECOND
 from horae.features.events.store import event_reads, event_sweep, events
 from horae.model.executions.parcel import extras_of
+from horae.model.expressions.meter import record_over_budget
 from horae.model.triggers.decisions.external import EventTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.events.values import NewEvent
@@ -139,6 +140,20 @@ async def test_invalid_params_are_reported(world: World):
     taken = await take(world, event(), check=lambda target, item: "n is missing")
 
     assert [(one.disposition, one.cause) for one in taken.events[0].outcomes] == [("skipped-params", "n is missing")]
+
+
+async def test_expressions_that_are_too_costly_for_one_event_do_not_skip_the_next(world: World):
+    await listen(world, params={"n": "${event.payload.n}"})
+
+    def check(target: Target, item: bytes) -> str | None:
+        if item == b'{"n":2}':
+            return None
+        record_over_budget("too much work", own=True)
+        return "n is wrong"
+
+    taken = await take(world, event(n=1), event(n=2), check=check)
+
+    assert [one.cause for e in taken.events for one in e.outcomes] == ["n is wrong", "the event came"]
 
 
 async def test_a_paused_job_or_trigger_does_not_fire(world: World):

@@ -32,8 +32,9 @@ async def brings(world: World, worker, slice, content: bytes) -> bytes:
         sha256=hashlib.sha256(content).hexdigest(), location=str(world.env.new_id()), at=world.now(),
     )  # fmt: skip
     for item in range(slice.lo, slice.hi):
+        await world.store.write(lambda: artifacts.record_location(file.location, world.now()))
         keep = partial(artifacts.store_artifact, worker.session, slice.parcel, item, file, world.now(), copy)
-        assert await world.store.write(keep)
+        assert await world.store.write(keep) == "stored"
     return msgspec.json.encode({"$artifact": {"name": RESULT, "url": "/u", "size": file.size, "sha256": file.sha256}})
 
 

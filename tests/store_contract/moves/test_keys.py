@@ -68,5 +68,7 @@ async def test_only_an_administrator_key_of_the_installation_replaces_the_first_
     tenant = replace(key(world, "aaaa"), grant=KeyRights(namespace=2, role="admin"))
     root = replace(key(world, "bbbb"), grant=KeyRights(namespace=1, role="admin", permissions=("installation",)))
     await write(lambda: keys.add(tenant))
+    assert not await world.store.read(keys.has_admin)
     assert await write(lambda: keys.add_first_admin(root))
+    assert await world.store.read(keys.has_admin)
     assert not await write(lambda: keys.add_first_admin(replace(root, id="cccc")))

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec import structs
 
 from horae.env import SECOND
 from horae.model.admission.circuit import Circuit, CircuitChange
@@ -81,6 +82,20 @@ async def test_the_freed_slot_goes_to_the_preempting_execution_even_if_the_preem
     assert done.lanes == {job.lane: to_front(waits.rank)}
     reply = await w.report(released(low), free=1)
     assert [slice.parcel for slice in reply.granted] == [high]
+
+
+async def test_only_as_many_executions_move_to_the_front_as_get_slots(world: World):
+    await busy(world, 2)
+    _, high = await urgent(world, 50)
+    (before,) = await world.on("queued", high)
+
+    await decide(world)
+    front, rest = sorted(await world.on("queued", high), key=lambda one: one.rank)
+    assert (front.lo, front.hi, front.rank) == (0, 2, to_front(before.rank))
+    assert rest == structs.replace(before, lo=2)
+
+    await decide(world)
+    assert sorted(await world.on("queued", high), key=lambda one: one.rank) == [front, rest]
 
 
 async def test_requested_slots_count_as_about_to_become_free(world: World):

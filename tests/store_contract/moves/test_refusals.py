@@ -2,6 +2,8 @@
 cause.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 
@@ -31,8 +33,11 @@ async def ledger(world: World) -> list[tuple[str, bool]]:
     return [(disposition, execution is not None) for disposition, execution in rows]
 
 
-async def events_of(world: World, count: int, bounds: QuotaBounds = UNBOUNDED, *, patient: bool = False) -> list[str]:
-    given = [NewEvent(name="upload", payload=msgspec.json.encode({"n": n})) for n in range(count)]
+async def events_of(
+    world: World, count: int | Sequence[int], bounds: QuotaBounds = UNBOUNDED, *, patient: bool = False
+) -> list[str]:
+    numbers = range(count) if isinstance(count, int) else count
+    given = [NewEvent(name="upload", payload=msgspec.json.encode({"n": n})) for n in numbers]
     room = Room(bounds=bounds, raise_if_full=patient)
     taken = await world.store.change(
         lambda now: events.take(NAMESPACE, given, lead, lambda *_: None, world.env.new_id, now, room=room)
@@ -158,6 +163,54 @@ async def test_events_obey_unique_keys_and_quotas(world: World):
     bounds = QuotaBounds(queues={job.queue: ("default", 4)})
     assert await events_of(world, 6, bounds) == [*["skipped-unique"] * 3, "fired", *["skipped-quota"] * 2]
     assert await events_of(world, 5) == [*["skipped-unique"] * 4, "fired"]
+
+
+FIRED, TAKEN, FULL, LEFT = "fired", "skipped-unique", "skipped-quota", "skipped-overlap"
+
+
+@pytest.mark.parametrize(
+    ("rules", "numbers", "expected"),
+    [
+        (Rules(overlap="skip"), [0, 1, 2], [TAKEN, FIRED, LEFT]),
+        (Rules(overlap="allow", max_fires=1), [0, 1, 2], [TAKEN, FIRED, "skipped-bounds"]),
+        (Rules(overlap="queueOne"), [1, 2, 0], [FIRED, FIRED, TAKEN]),
+        (Rules(overlap="queueOne"), [0, 1, 2, 3], [TAKEN, FIRED, LEFT, FIRED]),
+        (Rules(overlap="cancelOther"), [1, 0, 2, 0], [FIRED, TAKEN, FIRED, TAKEN]),
+        (Rules(overlap="queueAll", most_queued=1), [1, 0, 2, 3], [FIRED, TAKEN, FIRED, LEFT]),
+    ],
+)
+async def test_a_refused_event_leaves_its_place_to_the_next_one(world: World, rules: Rules, numbers, expected):
+    job = await world.job(unique=Unique(key="${params.n}"))
+    await ask(world, job, Unique(), key="0")
+    await add_trigger(world, job, EventTrigger(event="upload"), rules, "in", params={"n": "${event.payload.n}"})
+
+    assert await events_of(world, numbers) == expected
+
+    assert await world.rows("SELECT fired FROM timers") == [(expected.count(FIRED),)]
+    assert await world.rows("SELECT count(*) FROM meetings") == [(1 + expected.count(FIRED),)]
+    await world.check()
+
+
+async def test_a_newer_event_gets_the_room_of_the_waiting_one_that_it_replaces(world: World):
+    job = await world.job()
+    await add_trigger(world, job, EventTrigger(event="upload"), Rules(overlap="queueOne"), "in")
+    bounds = QuotaBounds(queues={job.queue: ("default", 2)})
+    assert await events_of(world, 4, bounds) == [FIRED, LEFT, LEFT, FIRED]
+    assert await events_of(world, 1, bounds) == [FULL]
+
+
+async def test_an_event_whose_key_a_newer_one_takes_over_does_not_count_as_a_fire(world: World):
+    job = await world.job(unique=Unique(key="${params.n}", keep="latest"))
+    rules = Rules(overlap="allow", max_fires=2)
+    await add_trigger(world, job, EventTrigger(event="upload"), rules, params={"n": "${event.payload.n}"})
+    assert await events_of(world, [1, 1, 2, 3]) == [TAKEN, FIRED, FIRED, "skipped-bounds"]
+
+
+async def test_a_key_is_free_again_after_a_quota_refused_its_execution(world: World):
+    job = await world.job(unique=Unique(key="${params.n}"))
+    await add_trigger(world, job, EventTrigger(event="upload"), ALLOW, params={"n": "${event.payload.n}"})
+    assert await events_of(world, [1, 2, 2], QuotaBounds(queues={job.queue: ("default", 1)})) == [FIRED, FULL, FULL]
+    assert await world.rows("SELECT count(*) FROM meetings") == [(1,)]
 
 
 async def test_an_event_waits_for_room_if_the_quota_requires_it_and_nothing_is_stored_meanwhile(world: World):

@@ -7,6 +7,8 @@ from msgspec import structs
 
 from horae.env import SECOND
 from horae.model.admission.circuit import Circuit
+from horae.model.admission.keys import keys_of
+from horae.model.admission.limits import KeyLimit, key_name
 from horae.model.admission.placement.placement import Affinity
 from horae.model.admission.policy import PRIORITY, FairPolicy, PriorityPolicy, ShortestPolicy
 from horae.model.admission.rank import RankLeads
@@ -41,6 +43,31 @@ async def test_an_execution_may_have_a_higher_priority_than_its_job(world: World
     made = execution_of(target, Extra(), lead, priority=9)
 
     assert (made.envelope.priority, made.rank_lead, made.envelope.due_at) == (9, lead(job.queue, 9, job.id), 0)
+
+
+@pytest.mark.parametrize("options", ["keyed", "keyed batch"])
+@pytest.mark.parametrize(("item", "filled"), [(b'{"customer":"a"}', "a"), (b"{}", "")])
+def test_keys_come_from_the_params_of_an_execution_and_are_empty_if_these_are_missing(
+    options: str, item: bytes, filled: str
+):
+    key = "${params.customer}"
+    batch = Batch(size=3, wait=SECOND) if options == "keyed batch" else None
+    spec = Spec(
+        name="one", task=CommandTask(argv=("true",)), circuit=Circuit(key=key), batch=batch,
+        limits=(KeyLimit(key=key, concurrency=2),), affinity=Affinity(key=key, patience=SECOND),
+    )  # fmt: skip
+    target = Target(
+        job=UUID(int=1), namespace=NAMESPACE, key="default/one", name="one", state="active", version=1, spec=spec,
+        queue=1, lane=1,
+    )  # fmt: skip
+    leads = RankLeads(lambda queue: POLICIES["fair"])
+
+    made = execution_of(target, Extra(), leads, item=item)
+
+    keys = keys_of(made.envelope.keys)
+    assert keys.limits == (key_name(target.job, key, filled),)
+    assert (keys.circuit, keys.affinity or "", made.share) == (filled, filled, filled)
+    assert made.item == (item if batch is None else b'{"items":[%b]}' % item)
 
 
 async def test_no_statement_runs_without_jobs(world: World):

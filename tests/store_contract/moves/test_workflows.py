@@ -11,6 +11,7 @@ from horae.model.admission.limits import Limit
 from horae.model.base.duration import DAY
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.definitions.retry import RetryPolicy
+from horae.model.executions.deduplication import Batch
 from horae.model.workflows.decisions.graph import show_graph
 from horae.model.workflows.repeats import Foreach, Loop
 from horae.model.workflows.waits import Sleep
@@ -205,6 +206,15 @@ async def test_a_foreach_runs_one_execution_for_each_item_and_collects_their_res
     assert await params_of(world, c) == {"all": [40, 50, 60]}
     await worker.report(success(c))
     assert await state(world, execution) == "success"
+
+
+async def test_a_foreach_starts_a_batch_of_one_for_each_item(world: World):
+    job = await world.job(batch=Batch(size=10, wait=SECOND))
+    await begin(world, await workflow(world, step("a", job, foreach=Foreach(items=[1, 2]), params={"n": "${item}"})))
+
+    (each,) = await (await world.worker()).claim(9)
+    (parcel,) = await world.store.parcels([each.parcel])
+    assert [bytes(parcel.items.one(i)) for i in range(2)] == [b'{"items":[{"n":1}]}', b'{"items":[{"n":2}]}']
 
 
 async def test_an_empty_foreach_is_a_success(world: World):

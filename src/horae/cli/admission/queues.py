@@ -12,9 +12,10 @@ from horae.cli.prompts import confirm
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, request
 from horae.cli.terminal import echo
-from horae.cli.times import TIME
+from horae.cli.times import SPAN, TIME
 from horae.client.kernel.queues import HoldInfo
 from horae.client.views import ApiDocument
+from horae.env import Micros
 from horae.model.admission.queue import QUEUE
 from horae.model.fields.table import Row
 
@@ -120,13 +121,13 @@ request(queues, "queues.resume", _show, examples=("horae queues resume reports",
 @queues.command(examples=("horae queues drain reports --wait",))
 @click.argument("name")
 @click.option("-w", "--wait", is_flag=True, help="Wait until no execution is queued or running.")
-@click.option("--timeout", metavar="SPAN", help="The longest wait, such as 10m; then the exit code is 1.")
+@click.option("--timeout", type=SPAN, help="The longest wait, such as 10m; then the exit code is 1.")
 @remote
-async def drain(api: Api, name: str, wait: bool, timeout: str | None) -> None:
+async def drain(api: Api, name: str, wait: bool, timeout: Micros | None) -> None:
     """Refuse new submissions to a queue, and run the executions that it contains."""
     queue = await api.client.queues.drain(name)
     if wait or timeout is not None:
-        remedy = "it continues; wait again with the same command"
+        remedy = "wait again with the same command"
         queue = await in_time(
             api, api.client.queues.emptied(name), timeout, f"queue {name}", what="The rest of", remedy=remedy
         )
@@ -190,11 +191,11 @@ all_option = click.option("--all", "every", is_flag=True, help="All queues of th
 @click.option("--drain", is_flag=True, help="Mark the hold as a drain, which waits for running executions.")
 @click.option("-w", "--wait", is_flag=True, help="Wait until no execution of the queue is running.")
 @click.option(
-    "--timeout", metavar="SPAN", help="The longest wait, such as 10m; then the exit code is 1, and the hold stays."
+    "--timeout", type=SPAN, help="The longest wait, such as 10m; then the exit code is 1, and the hold stays."
 )
 @remote
 async def hold(
-    api: Api, name: str | None, every: bool, length: str | None, wait: bool, timeout: str | None, **options: Any
+    api: Api, name: str | None, every: bool, length: str | None, wait: bool, timeout: Micros | None, **options: Any
 ) -> None:
     """Hold a queue for a time: no server starts its executions.
 
@@ -206,7 +207,7 @@ async def hold(
     return _print_hold(api, hold_info, "held")
 
 
-async def _drain(api: Api, made: HoldInfo, timeout: str | None) -> None:
+async def _drain(api: Api, made: HoldInfo, timeout: Micros | None) -> None:
     """Wait until no held execution is running, and show the progress."""
 
     def look(hold: HoldInfo) -> None:

@@ -6,16 +6,17 @@ from typing import Any
 import click
 
 from horae.cli.executions import failing
-from horae.cli.fields import changes_of, option_of, unset_option, values_of, with_options
+from horae.cli.fields import option_of, unset_option, values_of, with_options, with_resets
 from horae.cli.option_errors import errors_as_options, flag_of
 from horae.cli.values import pairs, params, read_documents
 from horae.errors import BadInput
 from horae.model.definitions.job import JOB
 from horae.model.fields.table import Row
+from horae.model.tenancy.namespace import DEFAULTS
 from horae.model.triggers.decisions.schedule import KINDS, TIMES
 
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
-_LIMITED = "Write --limit '${params.customer}=2', with a rate --limit '${params.customer}=2,10/1m', or a rate alone."
+_LIMITED = "Write --limit '${params.customer}=2,10/1m': a number, a rate, or both."
 
 # Fields that have special options on the command line.
 _OWN: dict[str, tuple[Any, ...]] = {
@@ -112,24 +113,26 @@ def read_definition(name: str | None, options: dict[str, Any]) -> dict[str, Any]
         base = documents[0]
     fields = {"name": name, **_work(options), **_when(options), **_how(options)}
     given = {field: value for field, value in fields.items() if value not in _EMPTY}
-    return {**base, **given, **changes_of(_DERIVED, options)}
+    return {**base, **with_resets({**given, **values_of(_DERIVED, options)}, options)}
 
 
 def _work(options: dict[str, Any]) -> dict[str, Any]:
     given = [kind for kind in ("command", "shell", "python", "http") if options[kind]]
     if len(given) > 1:
         raise BadInput(f"--{given[0]} and --{given[1]} exclude each other.", "Remove one of them.")
-    request = {field: options[field] for field in ("method", "redirects") if options[field]}
+    request = {field: options[field] for field in ("method", "redirects") if options[field] is not None}
     if request and not options["http"]:
         flag = f"--{next(iter(request))}"
         raise BadInput(f"{flag} needs --http.", f"Give --http URL, or no {flag}.")
+    limits = _limits(options["process_limit"])
+    if options["user"] and not (options["command"] or options["shell"]):
+        raise BadInput("--user needs a command.", "Give --command COMMAND, or no --user.")
+    if limits and (options["http"] or not given):
+        raise BadInput("--process-limit needs a command or a function.", "Give --command COMMAND or --python FUNCTION.")
     if options["http"]:
         return {"http": {"url": options["http"], **request}}
-    limits = _limits(options["process_limit"])
     if options["python"]:
         return {"python": {"function": options["python"], "limits": limits} if limits else options["python"]}
-    if (limits or options["user"]) and not given:
-        raise BadInput("--user and --process-limit need a command.", "Give --command COMMAND.")
     more = {"limits": limits, "user": options["user"]}
     options_given = {field: value for field, value in more.items() if value}
     if options["shell"]:
@@ -174,12 +177,12 @@ def _limit(text: str) -> dict[str, Any]:
         raise BadInput(f"{text!r} does not give a key and its limit.", _LIMITED)
     limit: dict[str, Any] = {"key": key}
     for part in parts:
-        if "/" in part:
-            limit["rate"] = part
-        elif part.isdigit():
-            limit["concurrency"] = int(part)
-        else:
+        kind = "rate" if "/" in part else "concurrency"
+        if kind == "concurrency" and not part.isdecimal():
             raise BadInput(f"{part!r} is neither a number nor a rate.", _LIMITED)
+        if kind in limit:
+            raise BadInput(f"{text!r} gives two values for the {kind}.", _LIMITED)
+        limit[kind] = part if kind == "rate" else int(part)
     return limit
 
 
@@ -194,3 +197,9 @@ def editable(document: dict[str, Any]) -> dict[str, Any]:
         fields = {"name": document["name"], "template": document["template"], "with": document["with"]}
         return {**fields, **document["overrides"]}
     return {field: document[field] for field in JOB.names if document.get(field) not in (*_EMPTY, JOB.defaults[field])}
+
+
+def hidden_defaults(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that `editable` leaves out and for which a namespace may set another default."""
+    kept = {field: document[field] for field in DEFAULTS if document.get(field) not in _EMPTY}
+    return {} if document.get("template") else {field: kept[field] for field in kept.keys() - editable(document)}

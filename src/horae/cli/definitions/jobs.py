@@ -4,7 +4,14 @@ from typing import Any
 
 import click
 
-from horae.cli.definitions.definition import definition_options, editable, errors_in_flags, read_definition, unset
+from horae.cli.definitions.definition import (
+    definition_options,
+    editable,
+    errors_in_flags,
+    hidden_defaults,
+    read_definition,
+    unset,
+)
 from horae.cli.definitions.versions import COMMANDS, show_plan
 from horae.cli.executions.waiting import finish, show_hint, timeout_option
 from horae.cli.fields import option_of, values_of, with_options
@@ -16,10 +23,12 @@ from horae.cli.request import lists, message, request
 from horae.cli.values import params as read_params
 from horae.cli.workflows import grid
 from horae.client.submission_options import OF_ONE
+from horae.env import Micros
 from horae.errors import BadInput, NotFound
 from horae.feature import installed, load
 from horae.model.documents import yaml_text
 from horae.model.fleet.submit import SUBMISSION
+from horae.model.tenancy.namespace import with_defaults
 
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Write nothing; show what would change, or what is wrong."
@@ -104,24 +113,26 @@ async def show(api: Api, job: str) -> None:
 @click.argument("job")
 @definition_options
 @unset
-@click.option("--if-version", type=int, metavar="N", help="Only if the job is still at this version.")
+@click.option("--if-version", type=click.IntRange(1), metavar="N", help="Only if the job is still at this version.")
 @dry_run_option
 @remote
 async def edit(api: Api, job: str, if_version: int | None, dry_run: bool, **options: Any) -> None:
     """Change a job: by options, from a file or, without either, in your editor. Each change creates a new version."""
     changes = read_definition(None, options)
     before = await api.client.jobs.get(job)
-    version = if_version if if_version is not None else before.version
+    match = f'"{if_version}"' if if_version else None
     if changes and not options["file"]:
         with errors_in_flags(options):
             if dry_run:
-                return show_plan(api, await api.client.jobs.plan(changes, job, patch=True), "would change")
-            after = await api.client.jobs.edit(job, if_match=f'"{version}"' if if_version else None, **changes)
+                plan = await api.client.jobs.plan(changes, job, patch=True, if_match=match)
+                return show_plan(api, plan, "would change")
+            after = await api.client.jobs.edit(job, if_match=match, **changes)
     else:
-        document = changes or _in_editor(editable(before.raw))
+        document = changes or with_defaults(_in_editor(editable(before.raw)), hidden_defaults(before.raw))
+        match = match or f'"{before.version}"'
         if dry_run:
-            return show_plan(api, await api.client.jobs.plan(document, job), "would change")
-        after = await api.client.jobs.replace(job, document, if_match=f'"{version}"')
+            return show_plan(api, await api.client.jobs.plan(document, job, if_match=match), "would change")
+        after = await api.client.jobs.replace(job, document, if_match=match)
     if not api.out.is_for_people:
         return api.out.document(after.raw)
     if after.version == before.version:
@@ -181,9 +192,15 @@ async def delete(api: Api, job: tuple[str, ...], tag: str | None, yes: bool, **h
     """Delete jobs: their triggers stop at once, their history stays, and their names are free again."""
     if bool(job) == bool(tag):
         raise click.UsageError("Name the jobs to delete, or give --tag.")
-    for one in job if tag is None else await _tagged(api, tag, yes):
-        deleted = await api.client.jobs.delete(one, **how)
-        _print(api, deleted.raw, f"Deleted job {deleted.name}. Undo it with: horae jobs restore {deleted.job_id}")
+    deleted = []
+    try:
+        for one in job if tag is None else await _tagged(api, tag, yes):
+            deleted.append(info := await api.client.jobs.delete(one, **how))
+            if api.out.is_for_people:
+                api.out.say(f"Deleted job {info.name}. Undo it with: horae jobs restore {info.job_id}")
+    finally:
+        if deleted and not api.out.is_for_people:
+            api.out.document(deleted[0].raw if len(job) == 1 else {"items": [info.raw for info in deleted]})
 
 
 async def _tagged(api: Api, tag: str, yes: bool) -> list[str]:
@@ -229,7 +246,9 @@ request(
     help="All parameters as one JSON object; @FILE reads it from a file, - from the input.",
 )
 @with_options([option_of(row, SUBMISSION) for row in OF_ONE.values()])
-@click.option("-w", "--wait", is_flag=True, help="Wait until the execution ends; exit 1 if it fails.")
+@click.option(
+    "-w", "--wait", is_flag=True, help="Wait until the execution ends; exit 1 unless it succeeds or is skipped."
+)
 @click.option("-f", "--follow", is_flag=True, help="Show the log while the execution runs, and wait until it ends.")
 @timeout_option
 @remote
@@ -240,7 +259,7 @@ async def trigger(
     params: str | None,
     wait: bool,
     follow: bool,
-    timeout: str | None,
+    timeout: Micros | None,
     **how: Any,
 ) -> None:
     """Run a job now, or at a later time."""

@@ -12,13 +12,15 @@ from horae.cli.terminal import echo, style
 from horae.client.views import JobPlan
 from horae.errors import BadInput
 
+EARLIER = "Each edit creates a version: horae jobs edit {}."
+
 
 @click.command(
     cls=HoraeCommand,
     examples=("horae jobs versions daily-report", "horae jobs versions daily-report --version 3 -o yaml"),
 )
 @click.argument("job")
-@click.option("--version", type=int, metavar="N", help="Show the whole definition of this version.")
+@click.option("--version", type=click.IntRange(1), metavar="N", help="Show the whole definition of this version.")
 @remote
 async def versions(api: Api, job: str, version: int | None) -> None:
     """List the versions of a job's definition, newest first."""
@@ -49,16 +51,15 @@ def _work_first(definition: dict[str, Any]) -> dict[str, Any]:
     ),
 )
 @click.argument("job")
-@click.argument("before", type=int, required=False, metavar="[A]")
-@click.argument("after", type=int, required=False, metavar="[B]")
+@click.argument("before", type=click.IntRange(1), required=False, metavar="[A]")
+@click.argument("after", type=click.IntRange(1), required=False, metavar="[B]")
 @remote
 async def diff(api: Api, job: str, before: int | None, after: int | None) -> None:
     """Show the differences between versions A and B; by default, B is the present version and A the one before B."""
     new = after if after is not None else await _present(api, job)
     old = before if before is not None else new - 1
     if old < 1:
-        remedy = f"Each edit creates a version: horae jobs edit {job}."
-        raise BadInput(f"{job} has one version: there is nothing to compare.", remedy)
+        raise BadInput(f"Job {job} has no version before version 1.", EARLIER.format(job))
     found = (await api.client.jobs.diff(job, old, new)).raw
     if not api.out.is_for_people:
         return api.out.document(found)
@@ -114,9 +115,11 @@ def _field(sign: str, path: str, value: Any) -> Iterator[str]:
     examples=("horae jobs rollback daily-report --to 3", "horae jobs rollback daily-report --to 3 --if-version 5"),
 )
 @click.argument("job")
-@click.argument("version", type=int, required=False)
-@click.option("--to", type=int, metavar="N", help="The version to go back to; the previous one by default.")
-@click.option("--if-version", type=int, metavar="N", help="Only if the job is still at this version.")
+@click.argument("version", type=click.IntRange(1), required=False)
+@click.option(
+    "--to", type=click.IntRange(1), metavar="N", help="The version to go back to; the previous one by default."
+)
+@click.option("--if-version", type=click.IntRange(1), metavar="N", help="Only if the job is still at this version.")
 @remote
 async def rollback(api: Api, job: str, version: int | None, to: int | None, if_version: int | None) -> None:
     """Restore the definition of an earlier version, as the newest version."""
@@ -126,6 +129,8 @@ async def rollback(api: Api, job: str, version: int | None, to: int | None, if_v
     if wanted is None:
         present = if_version if if_version is not None else await _present(api, job)
         if_version, wanted = present, present - 1
+        if wanted < 1:
+            raise BadInput(f"Job {job} has no version before version 1.", EARLIER.format(job))
     rolled = await api.client.jobs.rollback(job, wanted, if_match=f'"{if_version}"' if if_version else None)
     if not api.out.is_for_people:
         return api.out.document(rolled.raw)

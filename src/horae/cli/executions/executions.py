@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from horae.cli.executions.waiting import OpenLines, finish, in_time, show_lines, timeout_option
+from horae.cli.executions.waiting import OpenLines, exit_by, finish, in_time, show_lines, timeout_option
 from horae.cli.lazy import ExtensibleGroup
 from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, page_options, remote
@@ -14,6 +14,7 @@ from horae.cli.terminal import echo
 from horae.cli.times import TIME
 from horae.cli.values import read_json
 from horae.cli.workflows import add_commands
+from horae.env import Micros
 from horae.errors import BadInput
 from horae.model.executions.output.log_level import LEVELS
 
@@ -126,10 +127,12 @@ COLUMNS: list[Column] = [
 
 @executions.command(examples=("horae executions show EXECUTION", "horae executions show EXECUTION --wait -o json"))
 @click.argument("execution")
-@click.option("-w", "--wait", is_flag=True, help="Wait until the execution ends; exit 1 if it fails.")
+@click.option(
+    "-w", "--wait", is_flag=True, help="Wait until the execution ends; exit 1 unless it succeeds or is skipped."
+)
 @timeout_option
 @remote
-async def show(api: Api, execution: str, wait: bool, timeout: str | None) -> None:
+async def show(api: Api, execution: str, wait: bool, timeout: Micros | None) -> None:
     """Show an execution."""
     found = await api.client.executions.get(execution)
     if wait or timeout is not None:
@@ -147,7 +150,7 @@ async def show(api: Api, execution: str, wait: bool, timeout: str | None) -> Non
 @click.option("-w", "--wait", is_flag=True, help="Wait until the execution has stopped.")
 @timeout_option
 @remote
-async def cancel(api: Api, execution: str, reason: str | None, wait: bool, timeout: str | None) -> None:
+async def cancel(api: Api, execution: str, reason: str | None, wait: bool, timeout: Micros | None) -> None:
     """Cancel an execution. A running execution is asked to stop, and killed after the grace time."""
     cancelled = await api.client.executions.cancel(execution, reason=reason)
     document = cancelled.raw
@@ -197,7 +200,9 @@ async def signal(api: Api, execution: str, name: str, payload: str | None, key: 
     )
 )
 @click.argument("execution")
-@click.option("-f", "--follow", is_flag=True, help="Continue until the execution ends; exit 1 if it fails.")
+@click.option(
+    "-f", "--follow", is_flag=True, help="Continue until the execution ends; exit 1 unless it succeeds or is skipped."
+)
 @click.option("--tail", type=click.IntRange(1, 10_000), metavar="N", help="Start with the last N lines.")
 @click.option("--attempt", type=click.IntRange(1), metavar="N", help="Only the lines of this attempt.")
 @click.option(
@@ -220,8 +225,8 @@ async def logs(api: Api, execution: str, follow: bool, **wanted: Any) -> None:
     live.clear()
     if not api.out.is_for_people:
         api.out.document({"items": found})
-    if follow and (await api.client.executions.get(execution)).status == "failed":
-        click.get_current_context().exit(1)
+    if follow:
+        exit_by(await api.client.executions.get(execution))
 
 
 ATTEMPTS: list[Column] = [

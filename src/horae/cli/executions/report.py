@@ -3,6 +3,7 @@
 The reports are lines in the file that HORAE_OUTPUT names.
 """
 
+import errno
 import os
 
 import click
@@ -38,7 +39,7 @@ def report(
     path = os.environ.get("HORAE_OUTPUT")
     if not path:
         raise BadInput(
-            "HORAE_OUTPUT is not set: this is not inside a running job.",
+            "HORAE_OUTPUT is not set: `horae report` is not inside a running job.",
             "Call `horae report` from a command that a Horae worker runs.",
         )
     line: dict[str, object] = {}
@@ -61,12 +62,12 @@ def report(
 def _append(path: str, line: bytes) -> None:
     """Append a line with one write, so that lines of concurrent reports do not mix."""
     try:
-        file = open_file(path, os.O_WRONLY | os.O_APPEND)
+        with open(open_file(path, os.O_RDWR | os.O_APPEND), "rb+", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size and os.pread(file.fileno(), 1, size - 1) != b"\n":  # a part of a line, because the disk was full
+                line = b"\n" + line
+            if file.write(line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
-        raise BadInput(
-            f"{path} cannot be written: {error.strerror}.", "The worker sets HORAE_OUTPUT; do not change it."
-        ) from None
-    try:
-        os.write(file, line)
-    finally:
-        os.close(file)
+        remedy = "The worker sets HORAE_OUTPUT: do not change it, and make room on its disk."
+        raise BadInput(f"{path} cannot be written: {error.strerror}.", remedy) from None

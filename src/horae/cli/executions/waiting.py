@@ -13,11 +13,12 @@ import click
 from horae.cli.output import text_or_json
 from horae.cli.remote import Api
 from horae.cli.terminal import ERASE_LINE, Terminal, echo
+from horae.cli.times import SPAN
 from horae.client.views import ExecutionInfo, LogLine
-from horae.env import SECOND
+from horae.env import SECOND, Micros
 from horae.errors import HoraeError
 from horae.model.base.control_characters import visible
-from horae.model.base.duration import parse_duration
+from horae.model.base.duration import format_duration
 
 T = TypeVar("T")
 
@@ -26,12 +27,12 @@ PATIENCE = 2.0  # seconds after which a waiting user is shown a hint about the e
 
 timeout_option = click.option(
     "--timeout",
-    metavar="SPAN",
+    type=SPAN,
     help="The longest wait, such as 10m; then the exit code is 1, and the execution continues.",
 )
 
 
-async def finish(api: Api, execution: ExecutionInfo, *, follow: bool = False, timeout: str | None = None) -> None:
+async def finish(api: Api, execution: ExecutionInfo, *, follow: bool = False, timeout: Micros | None = None) -> None:
     """Wait until an execution is final and show it; exit 1 unless it succeeded or was skipped."""
     hinting = asyncio.ensure_future(_show_hint_later(api, execution.id))
     try:
@@ -42,6 +43,11 @@ async def finish(api: Api, execution: ExecutionInfo, *, follow: bool = False, ti
         _summarise(api, final)
     else:
         api.out.document(final.raw)
+    exit_by(final)
+
+
+def exit_by(final: ExecutionInfo) -> None:
+    """Exit with 1 unless an execution succeeded or was skipped."""
     if final.status not in ("success", "skipped"):
         click.get_current_context().exit(1)
 
@@ -59,7 +65,7 @@ async def _end(api: Api, execution_id: str, follow: bool) -> ExecutionInfo:
 async def in_time(
     api: Api,
     waiting: Coroutine[Any, Any, T],
-    timeout: str | None,
+    timeout: Micros | None,
     name: str,
     *,
     what: str = "Execution",
@@ -67,12 +73,12 @@ async def in_time(
 ) -> T:
     """Return the result of `waiting`, or raise an error after the timeout.
 
-    In the error, `what` and `name` describe the awaited thing, and `remedy` is a clause for its remedy.
+    In the error, `what` and `name` describe the awaited thing, and `remedy` follows the words "It continues; ".
     """
     work = asyncio.ensure_future(waiting)
     if timeout is None:
         return await work
-    alarm = asyncio.ensure_future(api.env.clock.sleep(parse_duration(timeout, field="--timeout") / SECOND))
+    alarm = asyncio.ensure_future(api.env.clock.sleep(timeout / SECOND))
     try:
         await asyncio.wait({work, alarm}, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
@@ -81,7 +87,7 @@ async def in_time(
         alarm.cancel()
         work.cancel()
     again = remedy or f"wait again with `horae executions show {name} --wait`"
-    raise HoraeError(f"{what} {name} has not ended after {timeout}.", f"It continues; {again}.")
+    raise HoraeError(f"{what} {name} has not ended after {format_duration(timeout)}.", f"It continues; {again}.")
 
 
 async def _show_hint_later(api: Api, execution_id: str) -> None:

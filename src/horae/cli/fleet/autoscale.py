@@ -8,19 +8,19 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from horae.cli.remote import Api
+from horae.env import SECOND
 from horae.errors import BadInput, HoraeError
-from horae.model.base.duration import parse_duration
 from horae.model.fleet.autoscale import Scaler, ScalingBounds
 
-SECOND = 1_000_000
 PATIENCE = 60.0  # seconds for a command that changes the number of workers
+BOOT = 300.0  # seconds in which workers elsewhere start or drain after such a command
 
 
 class WorkerPool(Protocol):
     """A set of workers that can grow and shrink."""
 
-    async def size(self, seen: int) -> int:
-        """Return the number of workers; `seen` is the number that the server sees."""
+    async def count(self, seen: int) -> tuple[int, int]:
+        """Return the number of workers in this set, and of others; `seen` is the number that the server sees."""
         ...
 
     async def resize(self, now: int, to: int) -> None:
@@ -40,13 +40,13 @@ class ProcessPool:
         self._running: list[asyncio.subprocess.Process] = []
         self._draining: list[asyncio.subprocess.Process] = []
 
-    async def size(self, seen: int) -> int:
+    async def count(self, seen: int) -> tuple[int, int]:
         for process in self._running:
             if process.returncode is not None:
                 self._say(f"A worker exited with {process.returncode}; see its output above.")
         self._running = [process for process in self._running if process.returncode is None]
         self._draining = [process for process in self._draining if process.returncode is None]
-        return len(self._running)
+        return len(self._running), max(0, seen - len(self._running))
 
     async def resize(self, now: int, to: int) -> None:
         for _ in range(to - now):
@@ -77,15 +77,24 @@ def _drain(process: asyncio.subprocess.Process) -> None:
 class CommandPool:
     """Workers elsewhere, added by the shell line `up` and removed by the shell line `down`.
 
+    After a line has ended, the requested number counts as the present one until the server sees it, at most for BOOT
+    seconds: machines take time to start, and would be requested again.
+
     Both lines get the environment variables HORAE_WORKERS (the present number), HORAE_DESIRED (the desired number) and
     HORAE_CHANGE (the difference).
     """
 
-    def __init__(self, up: str, down: str) -> None:
-        self._up, self._down = up, down
+    def __init__(self, up: str, down: str, monotonic: Callable[[], float]) -> None:
+        self._up, self._down, self._monotonic = up, down, monotonic
+        self._requested: int | None = None
+        self._grows, self._until = False, 0.0
 
-    async def size(self, seen: int) -> int:
-        return seen
+    async def count(self, seen: int) -> tuple[int, int]:
+        if self._requested is not None:
+            is_reached = seen >= self._requested if self._grows else seen <= self._requested
+            if is_reached or self._monotonic() >= self._until:
+                self._requested = None
+        return seen if self._requested is None else self._requested, 0
 
     async def resize(self, now: int, to: int) -> None:
         line = self._up if to > now else self._down
@@ -94,11 +103,14 @@ class CommandPool:
         try:
             code = await asyncio.wait_for(process.wait(), PATIENCE)
         except TimeoutError:
-            process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
             remedy = "Let the command only request workers, without waiting for them."
             raise HoraeError(f"{line!r} took longer than a minute.", remedy) from None
         if code:
             raise HoraeError(f"{line!r} ended with {code}.", "The command is tried again at the next check.")
+        self._requested, self._grows, self._until = to, to > now, self._monotonic() + BOOT
 
     async def close(self) -> None:
         """Do nothing: workers elsewhere continue."""
@@ -112,27 +124,27 @@ class Autoscaler:
         self._queue, self._wait, self._slots = options["queue"], options["target_wait"], options["slots"]
         self._dry = options["dry_run"]
         bounds = ScalingBounds(
-            least=options["min"], most=options["max"], step=options["step"], cooldown=_seconds(options["cooldown"])
+            least=options["min"], most=options["max"], step=options["step"], cooldown=options["cooldown"] / SECOND
         )
         self._scaler = Scaler(bounds)
 
     async def check(self) -> None:
         """Check the queue once, and change the number of workers at most once."""
         signals = await self._api.client.workers.signals(self._queue, target_wait=self._wait, slots=self._slots)
-        now = await self._fleet.size(signals.workers)
-        to = self._scaler.size(self._api.env.clock.monotonic(), now, signals.desired_workers)
-        self._report(signals, now, to)
+        now, others = await self._fleet.count(signals.workers)
+        to = self._scaler.size(self._api.env.clock.monotonic(), now, signals.desired_workers - others)
+        self._report(signals, now, others, to)
         if to != now and not self._dry:
             await self._fleet.resize(now, to)
 
-    def _report(self, signals: Any, now: int, to: int) -> None:
+    def _report(self, signals: Any, now: int, others: int, to: int) -> None:
         if not self._api.out.is_for_people:
             return self._api.out.document({**signals.raw, "current": now, "next": to, "dryRun": self._dry})
         change = "unchanged" if to == now else f"{'would become' if self._dry else 'becomes'} {to}"
         self._api.out.say(
             f"{signals.queue}: {signals.backlog} queued (oldest {signals.oldest_age:.1f}s), {signals.running} running,"
-            f" {signals.arrival_rate:.1f}/s in, {signals.service_rate:.1f}/s out; {now} workers, wants"
-            f" {signals.desired_workers}: {change}"
+            f" {signals.arrival_rate:.1f}/s in, {signals.service_rate:.1f}/s out; {now} workers"
+            f"{f' and {others} elsewhere' if others else ''}, wants {signals.desired_workers}: {change}"
         )
         return None
 
@@ -162,31 +174,28 @@ class Autoscaler:
 
 async def autoscale(api: Api, command: Sequence[str], options: dict[str, Any]) -> None:
     """Validate the options, and follow the queue until SIGTERM or Ctrl-C."""
-    fleet = _fleet(command, options, api.out.say)
+    fleet = _fleet(command, options, api)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     scaler = Autoscaler(api, fleet, options)
     try:
-        await scaler.run(_seconds(options["every"]), stop, once=options["once"])
+        await scaler.run(options["every"] / SECOND, stop, once=options["once"])
     finally:
         await fleet.close()
 
 
-def _fleet(command: Sequence[str], options: dict[str, Any], say: Callable[[str], None]) -> WorkerPool:
+def _fleet(command: Sequence[str], options: dict[str, Any], api: Api) -> WorkerPool:
     if options["min"] > options["max"]:
         raise BadInput(f"--min {options['min']} is more than --max {options['max']}.", "Lower one or raise the other.")
+    if command and options["once"] and not options["dry_run"]:
+        detail = "With --once, the workers that COMMAND starts would be drained at once."
+        raise BadInput(detail, "Remove --once, or give --up and --down instead of COMMAND.")
     given = bool(command), bool(options["up"]), bool(options["down"])
     if given == (True, False, False):
-        return ProcessPool(command, say)
-    if given == (False, True, True):
-        return CommandPool(options["up"], options["down"])
-    if given == (False, False, False) and options["dry_run"]:
-        return CommandPool("", "")
+        return ProcessPool(command, api.out.say)
+    if given == (False, True, True) or (given == (False, False, False) and options["dry_run"]):
+        return CommandPool(options["up"], options["down"], api.env.clock.monotonic)
     remedy = "Give a worker's command after --, or both --up and --down, or only --dry-run."
-    raise BadInput("There is no command to start and drain workers.", remedy)
-
-
-def _seconds(span: str) -> float:
-    return parse_duration(span) / SECOND
+    raise BadInput("There must be exactly one way to start and drain workers.", remedy)

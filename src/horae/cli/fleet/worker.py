@@ -149,7 +149,7 @@ async def enrolled(settings: "Settings", urls: list[str]) -> str:
 
     Return an empty text if there is neither a stored key nor a token, or if the settings have another key.
     """
-    from horae.cli.first_key import make_folder, write_private
+    from horae.cli.first_key import make_folder, private_file
     from horae.client.client import Client
     from horae.client.local import read_key
     from horae.client.transport.http import HttpClientTransport
@@ -159,12 +159,12 @@ async def enrolled(settings: "Settings", urls: list[str]) -> str:
     if known or settings.key or not settings.enrol:
         return known
     make_folder(settings.data)
-    client = Client(key="", transport=HttpClientTransport(urls, partial(trust, settings)))
-    try:
-        enrolment = await client.workers.redeem(str(settings.enrol), name=settings.worker_name or socket.gethostname())
-    finally:
-        await client.close()
-    write_private(settings.worker_key_file, enrolment.raw["key"])
+    transport = HttpClientTransport(urls, partial(trust, settings))
+    with private_file(settings.worker_key_file) as keep:
+        async with Client(key="", transport=transport) as client:
+            name = settings.worker_name or socket.gethostname()
+            enrolment = await client.workers.redeem(str(settings.enrol), name=name)
+        keep(enrolment.raw["key"])
     echo(f"Enrolled as {enrolment.raw['keyId']}; its key is in {settings.worker_key_file}")
     return str(enrolment.raw["key"])
 
@@ -218,15 +218,16 @@ def unserved_warning(settings: "Settings", registry: Any) -> str:
     """Return a warning about queues of the app that this worker does not serve; empty if it serves all."""
     from horae.model.admission.queue import DEFAULT_QUEUE, read_served
 
-    served = read_served(settings.queues).queues
+    served = read_served(settings.queues)
     jobs: dict[str, list[str]] = {}
     for document in registry.definitions():
-        if (queue := document.get("queue") or DEFAULT_QUEUE) not in served:
+        if (queue := document.get("queue") or DEFAULT_QUEUE) not in served.queues:
             jobs.setdefault(queue, []).append(document["name"])
     if not jobs:
         return ""
     missing = "; ".join(f"{queue} ({', '.join(names)})" for queue, names in sorted(jobs.items()))
-    flags = " ".join(f"--queue {queue}" for queue in (*served, *sorted(jobs)))
+    wanted = [",".join([*served.queues, *sorted(jobs)])] if served.strict else [*settings.queues, *sorted(jobs)]
+    flags = " ".join(f"--queue {queue}" for queue in wanted)
     return f"This worker does not serve all queues of its app: {missing}. To serve them, start it with {flags}."
 
 

@@ -9,7 +9,9 @@ from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, message, one, request
 from horae.cli.terminal import echo
+from horae.cli.times import SPAN, SpanType
 from horae.client.views import ApiDocument
+from horae.env import SECOND
 
 
 @click.group(
@@ -99,7 +101,9 @@ request(
     metavar="N",
     help="The slots of a new worker; by default the average of the present workers, or 10 if there are none.",
 )
-@click.option("--every", default="5s", show_default=True, metavar="SPAN", help="The time between two checks.")
+@click.option(
+    "--every", default="5s", show_default=True, type=SpanType(least=SECOND // 10), help="The time between two checks."
+)
 @click.option(
     "--step",
     type=click.IntRange(1),
@@ -112,8 +116,8 @@ request(
     "--cooldown",
     default="60s",
     show_default=True,
-    metavar="SPAN",
-    help="Drain workers only after fewer of them would have been enough for this long.",
+    type=SPAN,
+    help="How long fewer workers must be enough before any are drained.",
 )
 @click.option("--up", metavar="CMD", help="A shell line that starts HORAE_CHANGE workers elsewhere.")
 @click.option("--down", metavar="CMD", help="A shell line that drains HORAE_CHANGE workers elsewhere.")

@@ -18,7 +18,7 @@ def audit() -> None:
 
 
 @audit.command(examples=("horae audit executions", "horae audit executions --repair"))
-@click.option("--repair", is_flag=True, help="Queue executions without an owner again.")
+@click.option("--repair", is_flag=True, help="Requeue executions that have no owner.")
 @remote
 async def executions(api: Api, repair: bool) -> None:
     """Check that each execution is stored in exactly one place and has an owner.
@@ -63,7 +63,7 @@ def _print_report(api: Api, report: dict[str, Any]) -> None:
 def _advice(repaired: Any) -> str:
     if repaired:
         return "Executions on two shelves or outside their parcel need a manual repair: report them with this output."
-    return "`horae audit executions --repair` queues executions without an owner again."
+    return "`horae audit executions --repair` requeues executions that have no owner."
 
 
 @audit.command(examples=(FIRES, f"{FIRES} -o json"))

@@ -38,7 +38,7 @@ def noop(i: int) -> int:
 
 @app.job("bench-stamp")
 def stamp() -> float:
-    """Return the start of this function, by the clock that all processes of a machine share."""
+    """Return the time when this function starts, by the clock that all processes of a machine share."""
     return system_env().clock.monotonic()
 
 
@@ -59,6 +59,7 @@ class BenchProcess(Struct, frozen=True):
 async def measure(env: Env, store: str | None, executions: int, samples: int) -> dict[str, float]:
     """Start a server and a worker on a store, measure them, and stop them."""
     if store is not None:
+        store = _absolute(store)
         await _check_empty(env, store)
     with tempfile.TemporaryDirectory(prefix="horae-bench-") as name, _ended_by_sigterm(), ExitStack() as running:
         folder, key = Path(name), f"bench-{env.new_id().hex}{env.new_id().hex}"
@@ -70,6 +71,12 @@ async def measure(env: Env, store: str | None, executions: int, samples: int) ->
         worker = running.enter_context(_process(folder, key, "worker", "--server", found[0], "--app", JOBS))
         async with Client(found[0], key, env=env) as client:
             return await _figures(env, client, (server, worker), executions, samples)
+
+
+def _absolute(store: str) -> str:
+    """Return a store's URL with the absolute path of its file, because the processes start in another folder."""
+    path = store.removeprefix("sqlite:///")
+    return store if path in (store, "", ":memory:") else f"sqlite:///{Path(path).absolute()}"
 
 
 async def _check_empty(env: Env, store: str) -> None:

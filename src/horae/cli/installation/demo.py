@@ -75,7 +75,7 @@ def flaky(ctx: Context) -> str:
 
 @app.job("demo-fails", schedule="17 * * * *", retries=2, retry=["2s", "5s"], tags={"demo": "dead-letters"})
 def fails(ctx: Context) -> None:
-    """Fail at every attempt; after the last one it is a dead letter (`horae dlq list`)."""
+    """Fail at every attempt; after the last, the execution is a dead letter (`horae dlq list`)."""
     raise RuntimeError(f"attempt {ctx.attempt} of a job that always fails")
 
 

@@ -78,7 +78,7 @@ def _summary(failed: int, doubtful: int) -> str:
 async def _accept_clock(settings: "Settings", env: "Env", world: CliOverrides) -> None:
     from horae.cli.remote import connect
 
-    client = connect(world, env, ",".join(settings.url), str(settings.key) or None, settings.namespace)
+    client = connect(world, env, settings)
     try:
         await client.clock.accept()
     finally:

@@ -37,8 +37,7 @@ def configure_logs(settings: Settings) -> None:
 def _join_libraries(level: int, renderers: list[Processor]) -> None:
     """Write records of Python's logging, and its warnings, as events.
 
-    Only this handler filters by level: logs of functions during executions are stored with the execution from level
-    info on.
+    The level applies to this handler only, because logs of functions during executions are stored from level info on.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(level)

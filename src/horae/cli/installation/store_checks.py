@@ -93,12 +93,12 @@ def sealed_check(sealed: dict[str, Any]) -> Check:
         state: State = "fail" if sealed["missingKeys"] else "warn"
         return Check("master key", state, sealed["problem"] or "", sealed["remedy"] or "")
     return Check(
-        "master key", "ok", f"decrypts all of {good:,} sealed values" if good else "works; there are no sealed values"
+        "master key", "ok", f"decrypts all {good:,} sealed values" if good else "works; there are no sealed values"
     )
 
 
 def _archive_check(trouble: dict[str, Any]) -> Check:
-    remedy = "Until this works, the store keeps executions to be archived and grows. Make room, or repair the storage."
+    remedy = "The store grows until it can archive its ended executions. Make room, or repair the storage."
     return Check("archive", "fail", f"since {trouble['since']}: {trouble['problem']}", remedy)
 
 
@@ -169,7 +169,7 @@ def _postgres_durability(facts: "Facts") -> Iterator[Check]:
         if facts.settings.get(name) != "on":
             yield Check(name, "fail", f"{name} is off: a crash may lose or break the store", f"Set {name} = on.")
     if facts.settings.get("synchronous_commit") == "off":
-        remedy = "Horae turns it on for its connections; if its role may not do that, a crash loses acknowledged work."
+        remedy = "Set synchronous_commit = on for Horae's role: otherwise a crash loses acknowledged work."
         yield Check("synchronous_commit", "fail", "off on Horae's own connections", remedy)
     elif facts.settings.get("fsync") == "on":
         yield Check("durability", "ok", f"fsync on, synchronous_commit {facts.settings.get('synchronous_commit')}")

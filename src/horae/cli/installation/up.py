@@ -3,6 +3,7 @@
 import shutil
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -77,6 +78,9 @@ async def _up(settings: "Settings", demo: bool) -> None:
             if said := unserved_warning(settings, registry):
                 echo(said, err=True)
             await run_until_stopped(worker, taken)
+            if not taken.drain.is_set():
+                echo("The worker was drained and has ended. The server continues; Ctrl-C stops it.", err=True)
+                await taken.drain.wait()
         finally:
             await unless_aborted(stop(), taken)
 
@@ -122,7 +126,7 @@ _DEMO = (
 def activation() -> list[str]:
     """Return the command that activates the virtual environment, if `horae` is not on the path."""
     activate = Path(sys.prefix) / "bin" / "activate"
-    return [] if shutil.which("horae") or not activate.exists() else [f". {activate}"]
+    return [] if shutil.which("horae") or not activate.exists() else [f". {quote(str(activate))}"]
 
 
 def _exports(serving: "Serving", settings: "Settings") -> list[str]:
@@ -134,4 +138,4 @@ def _exports(serving: "Serving", settings: "Settings") -> list[str]:
         variables["HORAE_URL"] = serving.url
     if settings.data != Path() and not settings.admin_key:
         variables["HORAE_DATA"] = str(settings.data.resolve())
-    return [f"export {' '.join(f'{name}={value}' for name, value in variables.items())}"] if variables else []
+    return [f"export {' '.join(f'{name}={quote(value)}' for name, value in variables.items())}"] if variables else []

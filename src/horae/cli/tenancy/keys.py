@@ -9,7 +9,9 @@ from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, request
 from horae.cli.terminal import echo
+from horae.cli.times import SPAN
 from horae.client.views import ApiDocument
+from horae.env import Micros
 from horae.model.tenancy.principal import PERMISSIONS, ROLES
 
 
@@ -56,16 +58,13 @@ def keys() -> None:
     help="The highest rate of requests that each server accepts from this key, such as 100/1s; workers' requests do"
     " not count.",
 )
-@click.option(
-    "--expires", "--expires-in", "expires", metavar="SPAN", help="The key expires after this time, such as 90d."
-)
+@click.option("--expires", "--expires-in", "expires", type=SPAN, help="The key expires after this time, such as 90d.")
 @remote
-async def create(api: Api, name: str, role: Any, expires: str | None, **scope: Any) -> None:
+async def create(api: Api, name: str, role: Any, expires: Micros | None, **scope: Any) -> None:
     """Create a key. Its text is shown only now."""
-    from horae.model.base.duration import parse_duration
     from horae.model.base.instant import format_instant
 
-    ends = format_instant(api.env.now() + parse_duration(expires, field="--expires")) if expires else None
+    ends = None if expires is None else format_instant(api.env.now() + expires)
     key = (await api.client.keys.create(name, role=role, expires_at=ends, **scope)).raw
     _show_key(api, key, f"This is the key of {name!r} ({role}). It will not be shown again.")
 

@@ -6,17 +6,16 @@ from typing import Any
 
 import click
 
-from horae.cli.fields import NONE, changes_of, option_of, unset_option, with_options
+from horae.cli.fields import NONE, changes_of, option_of, unset_option, values_of, with_options, with_resets
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Column, TimeField
 from horae.cli.prompts import prompt
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, message, request
-from horae.cli.times import TIME
-from horae.env import SECOND
+from horae.cli.times import SPAN, TIME
+from horae.env import SECOND, Micros
 from horae.errors import BadInput, HoraeError
 from horae.model.admission.quota import QUOTA
-from horae.model.base.duration import parse_duration
 from horae.model.tenancy.namespace import NAMESPACE
 
 ERASED = ("executions", "files", "events", "records", "definitions")
@@ -117,11 +116,9 @@ request(
     "--definitions", is_flag=True, help="Also delete jobs, keys, users and everything else, and the namespace itself."
 )
 @click.option("--confirm", metavar="NAME", help="The namespace's name again; without this option the command asks.")
-@click.option(
-    "--timeout", default="10m", metavar="SPAN", help="The longest wait for cancelled executions; 10m by default."
-)
+@click.option("--timeout", default="10m", type=SPAN, help="The longest wait for cancelled executions; 10m by default.")
 @remote
-async def erase(api: Api, name: str, cancel: bool, definitions: bool, confirm: str | None, timeout: str) -> None:
+async def erase(api: Api, name: str, cancel: bool, definitions: bool, confirm: str | None, timeout: Micros) -> None:
     """Erase all data of a namespace: executions, logs, files, events, keys.
 
     Definitions stay, unless --definitions deletes them and the namespace, too; stop the namespace's workers before
@@ -133,7 +130,7 @@ async def erase(api: Api, name: str, cancel: bool, definitions: bool, confirm: s
         confirm = prompt(f"This erases {what} permanently. Type its name to continue", f"--confirm {name}")
     if confirm != name:
         raise click.UsageError(f"The name differs from {name!r}: nothing was erased.")
-    done = await _erased(api, name, cancel, definitions, parse_duration(timeout, field="--timeout") / SECOND)
+    done = await _erased(api, name, cancel, definitions, timeout / SECOND)
     if not api.out.is_for_people:
         return api.out.document(done)
     counts = ", ".join(f"{done[what]:,} {what}" for what in ERASED[:-1])
@@ -159,22 +156,24 @@ async def _erased(api: Api, name: str, cancel: bool, definitions: bool, patience
 
 def _changes_of(options: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that the options give."""
-    changes = changes_of(_DERIVED, options)
+    changes = values_of(_DERIVED, options)
     if options["retention"]:
         changes["retention"] = _retention(options["retention"])
     if options["archive"]:
         whole: dict[tuple[str, ...], bool] = {("all",): True, (NONE,): False}
         changes["archive"] = whole.get(options["archive"], list(options["archive"]))
-    return changes
+    return with_resets(changes, options)
 
 
 def _retention(given: Sequence[str]) -> str | dict[str, str] | None:
     if len(given) == 1 and "=" not in given[0]:
         return None if given[0] == NONE else given[0]
-    spans = dict(text.partition("=")[::2] for text in given)
-    if not all(spans.values()):
-        remedy = "Write --retention success=7d --retention failed=90d, or one span for all."
-        raise BadInput("--retention names no outcome.", remedy, field="retention")
+    spans = {}
+    for text in given:
+        outcome, _, spans[outcome] = text.partition("=")
+        if not outcome or not spans[outcome]:
+            remedy = "Write --retention success=7d --retention failed=90d, or one span for all."
+            raise BadInput(f"--retention {text} does not give an outcome and a time.", remedy, field="retention")
     return spans
 
 

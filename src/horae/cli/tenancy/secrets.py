@@ -1,6 +1,5 @@
-"""`horae secrets`: values that jobs refer to and that cannot be read back; `horae master-key`, which encrypts them."""
+"""`horae secrets`: values that jobs use and nobody can read back; `horae master-key`: the key that encrypts them."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, message, one, request
+from horae.cli.values import opened_input, read_text
 
 
 @click.group(cls=HoraeGroup, examples=("horae secrets set db-password", "horae secrets list"))
@@ -35,7 +35,7 @@ async def set_(api: Api, name: str, file: Path | None) -> None:
     """
     done = await api.client.secrets.set(name, _value(name, file))
     used = f'Texts of jobs use it as secret://{name}, functions with secrets=["{name}"] as ctx.secret("{name}").'
-    _print(api, done.raw, f"The secret {name} has its {_ordinal(done.version)} value. {used}")
+    _print(api, done.raw, f"The secret {name} is at version {done.version}. {used}")
 
 
 COLUMNS: list[Column] = [
@@ -70,20 +70,11 @@ request(
 
 
 def _value(name: str, file: Path | None) -> str:
-    if file is None and sys.stdin.isatty():
+    if file is None and opened_input().isatty():
         typed: str = click.prompt(f"Value of {name}", hide_input=True, confirmation_prompt=True, err=True)
         return typed
-    try:
-        data = sys.stdin.buffer.read() if file is None else file.read_bytes()
-        return data.decode().removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError:
-        raise click.UsageError("The value is not text in UTF-8. Encode it, for example as base64.") from None
-    except OSError as error:
-        raise click.UsageError(f"{file} cannot be read: {error.strerror}.") from None
-
-
-def _ordinal(number: int) -> str:
-    return {1: "first", 2: "second", 3: "third"}.get(number, f"{number}th")
+    text = read_text("-" if file is None else str(file), remedy="Encode it, for example as base64.")
+    return text.removesuffix("\n").removesuffix("\r")
 
 
 def _print(api: Api, document: dict[str, Any], sentence: str) -> None:

@@ -10,11 +10,11 @@ from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, message, one, request
 from horae.cli.terminal import echo
-from horae.cli.values import read_calendar
+from horae.cli.values import read_one
 from horae.errors import BadInput
 from horae.model.triggers.calendars.read import FIELDS, KINDS
 
-# Fields with options that may be repeated more often than the field allows, or that have another form.
+# Fields with special options, which may be repeated where the field takes one value, or have another form.
 _OWN: dict[str, tuple[Any, ...]] = {
     "calendar": (
         click.option("--calendar", multiple=True, metavar="NAME", help="Open when this calendar is open; repeatable."),
@@ -72,7 +72,9 @@ request(
 )
 @click.argument("name")
 @with_options(_OPTIONS)
-@click.option("--if-version", type=int, metavar="N", help="Only if the calendar is still at this version.")
+@click.option(
+    "--if-version", type=click.IntRange(1), metavar="N", help="Only if the calendar is still at this version."
+)
 @remote
 async def set_(api: Api, name: str, if_version: int | None, **options: Any) -> None:
     """Create or change a calendar, by options or from a file.
@@ -100,11 +102,19 @@ def _document(options: dict[str, Any]) -> dict[str, Any]:
         raise BadInput("A file and options cannot both give the times.", "Use only the file or only the options.")
     if not options["file"] and not kinds:
         flags = ", ".join(f"--{FIELDS[kind].flag}" for kind in KINDS if FIELDS[kind].flag)
-        raise click.UsageError(f"Give its opening times: {flags} or -f FILE.")
-    document = read_calendar(options["file"]) if options["file"] else kinds[0] if len(kinds) == 1 else {"all": kinds}
+        raise click.UsageError(f"Give the opening times: {flags} or -f FILE.")
+    document = kinds[0] if len(kinds) == 1 else {"all": kinds}
+    if options["file"]:
+        document = read_one(options["file"], "calendar", "such as {hours: MON-FRI 09:00-17:00}")
     dates = [{"dates": list(options["except_date"])}] if options["except_date"] else []
     without = [*dates, *options["except_"]]
-    return {**document, **({"except": without} if without else {}), **fields}
+    lists = {"except": without} if without else {}
+    return {**document, **{name: [*_as_list(document.get(name)), *more] for name, more in lists.items()}, **fields}
+
+
+def _as_list(value: Any) -> list[Any]:
+    """Return the exceptions of a calendar's definition, which may be one or a list."""
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 request(

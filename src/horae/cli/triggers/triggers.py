@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from horae.cli.fields import option_of, unset_option, values_of, with_options
+from horae.cli.fields import changes_of, option_of, unset_option, with_options
 from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, remote
@@ -155,6 +155,8 @@ async def preview(
 
     -o json prints an array of instants in UTC and nothing else.
     """
+    if expression and options["cron"]:
+        raise click.UsageError("Give the cron expression once: as EXPRESSION or with --cron.")
     given = _given(_TIMES, {**options, "cron": expression or options["cron"]})
     if trigger is not None and job is None:
         raise BadInput("--trigger needs --job.", "Give --job JOB, too.")
@@ -196,7 +198,7 @@ def _given(rows: Iterable[Row], options: dict[str, Any]) -> dict[str, Any]:
     """Return options in the API's form."""
     return {
         name: _SPELLED[name](value) if name in _SPELLED and value is not None else value
-        for name, value in values_of(rows, options).items()
+        for name, value in changes_of(rows, options).items()
     }
 
 
@@ -209,7 +211,7 @@ def _policy(text: str) -> str | dict[str, Any]:
     name, equals, amount = text.partition("=")
     if not equals:
         return text
-    return {name: int(amount) if amount.isdigit() else amount}
+    return {name: int(amount) if amount.isdecimal() else amount}
 
 
 _SPELLED: dict[str, Callable[[str], Any]] = {"webhook": _webhook, "misfire": _policy, "overlap": _policy}

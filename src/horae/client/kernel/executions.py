@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
+from math import inf
 from typing import Any, Literal
 
 import msgspec
@@ -26,6 +28,7 @@ from horae.model.executions.output.artifact import RESULT
 
 FIRST_LOOK = 0.02  # seconds until the second check; each check doubles the pause up to LAST_LOOK
 LAST_LOOK = 1.0
+LOOKS = 32  # executions that `wait_all` checks at the same time
 LINES = 5_000  # log lines per request, after the first request
 
 
@@ -50,9 +53,9 @@ class ExecutionsResource(Resource):
     ) -> str:  # fmt: skip
         """Run an ended execution again, as a new execution; return its id.
 
-        `since` is the step from which a workflow is run again, or "failed" for its failed steps. `params` are changed
-        params. With `latest`, the present definitions are used instead of those of the first run. `breakpoints` are
-        steps before which the workflow pauses.
+        `since` is the step from which a workflow is run again, or "failed" for its failed steps. `params` are a
+        merge patch of the first run's params. With `latest`, the present definitions are used instead of those of the
+        first run. `breakpoints` are steps before which the workflow pauses.
         """
         body = {"from": since or "", "params": params, "latest": latest, "breakpoints": list(breakpoints)}
         return str((await self._caller.post(path_of("executions", execution_id, "rerun"), body))["executionId"])
@@ -66,10 +69,10 @@ class ExecutionsResource(Resource):
     async def result(self, execution: ExecutionInfo) -> Any:
         """Return the result of an execution. A large result that is stored as an artifact is downloaded."""
         value = execution.result
-        name = value.get("$artifact", {}).get("name") if isinstance(value, dict) and len(value) == 1 else None
-        if name != RESULT:
+        stored = value.get("$artifact") if isinstance(value, dict) and len(value) == 1 else None
+        if not isinstance(stored, dict) or stored.get("name") != RESULT:
             return value
-        pieces = [piece async for piece in self.read_artifact(execution.execution_id, name)]
+        pieces = [piece async for piece in self.read_artifact(execution.execution_id, RESULT)]
         return msgspec.json.decode(b"".join(pieces))
 
     async def wait(self, execution_id: str, *, timeout: float | None = None) -> ExecutionInfo:
@@ -77,19 +80,36 @@ class ExecutionsResource(Resource):
 
         Raises TimeoutError after `timeout` seconds; the execution continues.
         """
-        clock = self._caller.env.clock
-        ends_at = None if timeout is None else clock.monotonic() + timeout
-        pause = FIRST_LOOK
-        while not (execution := await self.get(execution_id)).is_final:
-            if ends_at is not None and clock.monotonic() + pause > ends_at:
-                raise TimeoutError(f"Execution {execution_id} is still {execution.status} after {timeout} s.")
-            await clock.sleep(pause)
-            pause = min(LAST_LOOK, pause * 2)
-        return execution
+        return await self._wait(execution_id, timeout, nullcontext())
 
     async def wait_all(self, ids: Sequence[str], *, timeout: float | None = None) -> Sequence[ExecutionInfo]:
         """Wait until all executions are final; return them in the order of `ids`."""
-        return await asyncio.gather(*(self.wait(one, timeout=timeout) for one in ids))
+        turn = asyncio.Semaphore(LOOKS)
+        waits = [asyncio.ensure_future(self._wait(one, timeout, turn)) for one in ids]
+        try:
+            return await asyncio.gather(*waits)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    async def _wait(
+        self, execution_id: str, timeout: float | None, turn: AbstractAsyncContextManager[None]
+    ) -> ExecutionInfo:
+        """Check an execution until it is final; enter `turn` for each check."""
+        clock = self._caller.env.clock
+        ends_at = inf if timeout is None else clock.monotonic() + timeout
+        pause, is_over = FIRST_LOOK, False
+        while True:
+            async with turn:
+                execution = await self.get(execution_id)
+            if execution.is_final:
+                return execution
+            if is_over:
+                raise TimeoutError(f"Execution {execution_id} is still {execution.status} after {timeout} s.")
+            left = max(0.0, ends_at - clock.monotonic())
+            is_over = left <= pause
+            await clock.sleep(min(pause, left))
+            pause = min(LAST_LOOK, pause * 2)
 
     async def logs(
         self,
@@ -103,7 +123,7 @@ class ExecutionsResource(Resource):
     ) -> AsyncIterator[LogLine]:
         """Yield the log lines written so far, oldest first; with `follow`, continue until the execution is final.
 
-        `tail` selects the last lines, as many as it says. `grep` selects lines that contain a text, in which `*` is a
+        `tail` is the number of last lines to select. `grep` selects lines that contain a text, in which `*` is a
         wildcard, or, after `re:`, lines that match a regular expression. `level` selects lines of this level or higher.
         """
         async for page in self.log_pages(

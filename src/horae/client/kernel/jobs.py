@@ -186,7 +186,8 @@ class JobsResource(Resource):
     ) -> JobStatisticsInfo:
         """Read outcomes and durations of a job's executions in a window, by default the last seven days.
 
-        `since`: Only from this time on. `until`: Only before this time; now by default.
+        `since`: Only from this time on, rounded down to a whole step. `until`: Only before this time, rounded up
+        to a whole minute, hour or day; now by default.
         """
         query = {"from": instant(since), "to": instant(until)}
         return JobStatisticsInfo.of(await self._caller.get(path_of("jobs", ref, "statistics"), query))

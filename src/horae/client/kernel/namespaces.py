@@ -25,8 +25,8 @@ class NamespacesResource(Resource):
     async def erase(self, name: str, *, cancel: bool = False, definitions: bool = False) -> ApiDocument:
         """Erase all data of a namespace, in several requests; with `definitions`, also its definitions and itself.
 
-        If executions have not ended, this fails. With `cancel`, it cancels them instead: if the answer's `complete` is
-        false and `live` is not 0, wait until they have ended and call it again.
+        If executions have not ended, this fails, or with `cancel` cancels them. If the answer's `live` is then not 0,
+        wait until they have ended and call this again.
         """
         body: dict[str, Any] = {"confirm": name, "cancel": cancel, "definitions": definitions}
         counts = dict.fromkeys(("executions", "files", "events", "records", "definitions"), 0)

@@ -15,7 +15,7 @@ LOOK = 0.5  # seconds between checks of a queue
 
 
 class HoldInfo(ApiDocument, frozen=True, kw_only=True):
-    """A hold, which keeps a queue, or with `queue` None all queues, from starting executions. `raw` has its `from`."""
+    """A hold: no execution of `queue` starts, or of any queue if it is None. `raw` has its start as `from`."""
 
     hold_id: str
     queue: str | None = None
@@ -70,7 +70,7 @@ class QueuesResource(Resource):
         """Hold a queue: start none of its executions for a time ("30m", seconds or a timedelta) or `until` an instant.
 
         When this returns, no server starts any of them; running executions continue. The hold begins at `since`, or at
-        once. A repeated hold with the same reason only changes the end of the first. `drain` shows other users that
+        once. A further hold with the same reason changes the first one instead. `drain` shows other users that
         somebody waits until no execution runs.
         """
         fields = {
@@ -84,7 +84,7 @@ class QueuesResource(Resource):
         return HoldInfo.of(await self._caller.post(_hold_of(name), body))
 
     async def release(self, name: str | None, *, reason: str | None = None) -> ApiDocument:
-        """End the manual holds of a queue, or only those with a reason.
+        """End the holds of a queue, or only those with this reason; pauses and windows remain.
 
         `raw` has the holds that ended (`released`), and the holds that remain (`remaining`).
         """
@@ -113,9 +113,9 @@ class QueuesResource(Resource):
         """
         reported: int | None = None
         while True:
-            found = {one.id: one for one in await self.holds(ended=True)}.get(hold.id)
+            found = {one.id: one for one in await self.holds(hold.queue, ended=True)}.get(hold.id)
             if found is None or found.state == "ended":
-                raise Conflict("The hold ended before all running executions had.", "Hold for longer, and wait again.")
+                raise Conflict("The hold ended before all running executions ended.", "Hold longer, and wait again.")
             if on_look is not None and found.running != reported:
                 on_look(found)
             reported = found.running

@@ -56,7 +56,7 @@ class CronOptions(TriggerRules, total=False):
 
 
 class IntervalOptions(TriggerRules, total=False):
-    """Fires once per interval `every`, counted in both directions from `anchor`, or else from `since`."""
+    """Fires once per interval `every`, counted in both directions from `anchor`, or else from its creation."""
 
     anchor: datetime | str | None
     """The instant from which `every` counts; its creation by default."""

@@ -13,12 +13,12 @@ import msgspec
 from msgspec import Struct
 
 from horae.client.encode import camel, encode
-from horae.client.problems import rebuild, retry_after, unreachable, with_all_places
+from horae.client.problems import not_horae, rebuild, retry_after, unreachable, with_all_places
 from horae.client.transport.streamed import ResponseStream
 from horae.client.transport.transport import ApiRequest, ApiResponse, ClientTransport, StreamedResponse, Unanswered
 from horae.client.views import HealthInfo
 from horae.env import SECOND, Env
-from horae.errors import HoraeError
+from horae.errors import BadInput, HoraeError
 from horae.model.base.trace import UNTRACED, TraceContext, TraceHeaders, checked_state, checked_trace
 
 BASE = "/api/v1"
@@ -40,14 +40,17 @@ class RequestRetryPolicy(Struct, frozen=True, kw_only=True):
 
 
 def path_of(*parts: str) -> str:
-    """Return a path under /api/v1 with each part quoted."""
+    """Return a path under /api/v1 with each part quoted. Refuses parts that would change the path."""
+    for part in parts:
+        if part in ("", ".", ".."):
+            raise BadInput(f"{part!r} is not a name or an id.", "Write the whole name or id.", field="name")
     return "/".join((BASE, *(quote(part, safe="") for part in parts)))
 
 
 class Caller:
     """The sender of requests, which repeats them until they are answered.
 
-    A POST carries an Idempotency-Key, so a repetition never has a second effect.
+    A POST or DELETE carries an Idempotency-Key, so a repetition has no second effect and gets the first answer.
     """
 
     def __init__(
@@ -57,7 +60,7 @@ class Caller:
         self.env = env
         self._patience = patience
         self._headers = {"accept": "application/json"}
-        if key:
+        if key := key.strip():
             self._headers["authorization"] = f"Bearer {key}"
         if namespace:
             self._headers["horae-namespace"] = namespace
@@ -67,8 +70,8 @@ class Caller:
         """The URL of the server that answers now."""
         return self._transport.place
 
-    async def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        return self._json(await self.ask(self._call("GET", path, query=query)))
+    async def get(self, path: str, query: Mapping[str, Any] | None = None, *, timeout: float = 60.0) -> Any:
+        return self._json(await self.ask(self._call("GET", path, query=query, timeout=timeout)))
 
     async def post(
         self,
@@ -106,7 +109,8 @@ class Caller:
         return self._json(await self.ask(self._call(method, path, encode(body), headers, query=query)))
 
     async def delete(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        return self._json(await self.ask(self._call("DELETE", path, query=query)))
+        headers = {"idempotency-key": str(self.env.new_id())}
+        return self._json(await self.ask(self._call("DELETE", path, headers=headers, query=query)))
 
     async def health(self) -> HealthInfo:
         reply = await self.ask(self._call("GET", "/healthz"))
@@ -127,18 +131,19 @@ class Caller:
         while True:
             tries += 1
             tried[self._transport.place] = None
-            problem, patience, pause = await self._try(call, tries)
+            problem, patience, requested = await self._try(call, tries)
             if isinstance(problem, ApiResponse):
                 return problem
-            pause = max(pause, self._patience.wait(tries, self.env.rng.random()))
-            over = clock.monotonic() + pause > began + patience and self._transport.place in tried
+            is_known = self._transport.place in tried
+            pause = max(requested if is_known else 0.0, self._patience.wait(tries, self.env.rng.random()))
+            over = clock.monotonic() + pause > began + patience and is_known
             if over or not patience:
                 raise with_all_places(problem, list(tried))
             await clock.sleep(pause)
 
-    def open(self, path: str, query: Mapping[str, Any] | None, accept: str) -> ResponseStream:
+    def open(self, path: str, query: Mapping[str, Any] | None, accept: str, *, timeout: float = 60.0) -> ResponseStream:
         """Open a streamed answer; the caller decides whether to reopen it when it breaks."""
-        call = self._call("GET", path, query=query, headers={"accept": accept})
+        call = self._call("GET", path, query=query, headers={"accept": accept}, timeout=timeout)
         return ResponseStream(lambda: self._open(call))
 
     @asynccontextmanager
@@ -146,9 +151,9 @@ class Caller:
         place = self._transport.place
         try:
             async with self._transport.open(call) as opened:
-                if opened.status >= 400:
+                if opened.status >= 300:
                     body = b"".join([chunk async for chunk in opened.chunks])
-                    raise rebuild(ApiResponse(status=opened.status, headers=opened.headers, body=body))
+                    raise rebuild(ApiResponse(status=opened.status, headers=opened.headers, body=body), place)
                 yield opened
         except Unanswered as lost:
             raise unreachable(place, lost, "GET") from lost
@@ -169,11 +174,11 @@ class Caller:
             refusals = self._patience.refusals
             again = "if-match" not in call.headers if lost.sent else refusals is None or tries < refusals
             return unreachable(place, lost, call.method), total if again else 0.0, 0.0
-        if reply.status < 400:
+        if reply.status < 300:
             return reply, 0.0, 0.0
         if reply.status == 409:  # another server may still be processing our first attempt
             total = max(total, call.timeout)
-        return rebuild(reply), total if _may_repeat(reply, call, tries) else 0.0, retry_after(reply) or 0.0
+        return rebuild(reply, place), total if _may_repeat(reply, call, tries) else 0.0, retry_after(reply) or 0.0
 
     def _call(
         self,
@@ -190,14 +195,16 @@ class Caller:
         return ApiRequest(
             method=method,
             path=f"{path}?{given}" if given else path,
-            headers={**self._headers, **own, **(headers or {})},
+            headers=_checked({**self._headers, **own, **(headers or {})}),
             body=body,
             timeout=timeout,
         )
 
-    @staticmethod
-    def _json(reply: ApiResponse) -> Any:
-        return msgspec.json.decode(reply.body) if reply.body else None
+    def _json(self, reply: ApiResponse) -> Any:
+        try:
+            return msgspec.json.decode(reply.body) if reply.body else None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise not_horae(self.place) from error
 
 
 class Resource:
@@ -222,6 +229,16 @@ def _may_repeat(reply: ApiResponse, call: ApiRequest, tries: int) -> bool:
     if reply.status == 409:
         return tries > 1 and "retry-after" in reply.headers
     return reply.status in (502, 504) and "if-match" not in call.headers
+
+
+def _checked(headers: dict[str, str]) -> dict[str, str]:
+    """Return headers that HTTP can carry. The error does not show the value, which may be secret."""
+    for name, value in headers.items():
+        if not (value.isascii() and value.isprintable() and value == value.strip()):
+            what = {"authorization": "key", "horae-namespace": "namespace"}.get(name, f"header {name}")
+            remedy = "Use printable ASCII characters, without a space at either end."
+            raise BadInput(f"The {what} has characters that HTTP cannot carry.", remedy, field=name)
+    return headers
 
 
 def _text(value: Any) -> str:

@@ -12,6 +12,8 @@ from horae.client.transport.transport import ApiRequest, ApiResponse, StreamedRe
 Message = MutableMapping[str, Any]
 Asgi = Callable[[Any, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]]
 
+MOST_PIECES = 16  # of a streamed answer, before the application waits for the reader
+
 
 class EmbeddedTransport:
     """A transport that calls an ASGI application; the caller starts and stops the application.
@@ -39,8 +41,10 @@ class EmbeddedTransport:
         except Exception as error:
             raise Unanswered(f"{type(error).__name__}: {error}", sent=True) from error
         parts = []
-        while (part := exchange.body.get_nowait()) is not None:
+        while not exchange.body.empty() and (part := exchange.body.get_nowait()) is not None:
             parts.append(part)
+        if not exchange.gone.is_set():
+            raise Unanswered("The application returned before the end of its answer", sent=True)
         return ApiResponse(status=exchange.status, headers=exchange.headers, body=b"".join(parts))
 
     @asynccontextmanager
@@ -55,7 +59,7 @@ class EmbeddedTransport:
 
     @asynccontextmanager
     async def _open(self, call: ApiRequest) -> AsyncIterator[StreamedResponse]:
-        exchange = _Exchange(call)
+        exchange = _Exchange(call, MOST_PIECES)
         running = asyncio.ensure_future(self._app(exchange.scope, exchange.receive, exchange.send))
         running.add_done_callback(exchange.end)
         try:
@@ -74,7 +78,8 @@ class EmbeddedTransport:
 class _Exchange:
     """One request and its answer as ASGI messages."""
 
-    def __init__(self, call: ApiRequest) -> None:
+    def __init__(self, call: ApiRequest, most: int = 0) -> None:
+        """`most` is the number of pieces of the answer that may wait to be read; 0 means any number."""
         path, _, query = call.path.partition("?")
         self.scope = {
             "type": "http",
@@ -92,7 +97,7 @@ class _Exchange:
         }
         self.status = 500
         self.headers: dict[str, str] = {}
-        self.body: asyncio.Queue[bytes | None] = asyncio.Queue()  # None marks the end
+        self.body: asyncio.Queue[bytes | None] = asyncio.Queue(most)  # None marks the end
         self.started = asyncio.Event()
         self.gone = asyncio.Event()
         self._request: bytes | None = call.body
@@ -112,15 +117,16 @@ class _Exchange:
             }
             self.started.set()
         elif message["type"] == "http.response.body":
-            self.body.put_nowait(bytes(message.get("body", b"")))
+            await self.body.put(bytes(message.get("body", b"")))
             if not message.get("more_body", False):
-                self.body.put_nowait(None)
+                await self.body.put(None)
                 self.gone.set()
 
     def end(self, _: object) -> None:
         """Release the waiting caller when the application has returned or failed."""
         self.started.set()
-        self.body.put_nowait(None)
+        if not self.body.full():  # with a full queue, nobody waits for a piece
+            self.body.put_nowait(None)
 
 
 def _headers(call: ApiRequest) -> list[tuple[bytes, bytes]]:
@@ -131,7 +137,7 @@ def _headers(call: ApiRequest) -> list[tuple[bytes, bytes]]:
 
 
 async def _chunks(exchange: _Exchange, running: "asyncio.Future[None]") -> AsyncIterator[bytes]:
-    while (part := await exchange.body.get()) is not None:
+    while not (running.done() and exchange.body.empty()) and (part := await exchange.body.get()) is not None:
         yield part
     if running.done() and not running.cancelled() and (error := running.exception()):
         raise Unanswered(f"{type(error).__name__}: {error}", sent=True)

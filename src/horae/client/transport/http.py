@@ -44,7 +44,7 @@ class HttpClientTransport:
         """Import httpx2 and create its client.
 
         The import takes long, so the first call does it, together with all modules that httpx2 loads later. A fork
-        waits for the client, too: it creates an SSL context, and a child that inherits a lock of OpenSSL hangs.
+        waits for this, too: the client creates an SSL context, and a child that inherits a lock of OpenSSL hangs.
         """
         with FORK_LOCK:
             import httpx2
@@ -60,16 +60,18 @@ class HttpClientTransport:
     async def send(self, call: ApiRequest) -> ApiResponse:
         http, at = await self._http.here(self._connect), self._at
         try:
-            response = await http.send(self._request(http, call))
+            response = await http.send(self._request(http, call, self._patience(call)))
         except Exception as error:
             raise self._unanswered(error, at) from error
+        if response.status_code in (502, 503, 504):
+            self._leave(at)
         return ApiResponse(status=response.status_code, headers=dict(response.headers), body=response.content)
 
     @asynccontextmanager
     async def open(self, call: ApiRequest) -> AsyncIterator[StreamedResponse]:
         http, at = await self._http.here(self._connect), self._at
         try:
-            response = await http.send(self._request(http, call), stream=True)
+            response = await http.send(self._request(http, call, call.timeout), stream=True)
         except Exception as error:
             raise self._unanswered(error, at) from error
         try:
@@ -81,14 +83,18 @@ class HttpClientTransport:
     async def close(self) -> None:
         await self._http.close()
 
-    def _request(self, http: "httpx2.AsyncClient", call: ApiRequest) -> "httpx2.Request":
+    def _patience(self, call: ApiRequest) -> float:
+        """Return the seconds to wait for an answer: fewer if another server can be asked without a second effect."""
+        may_repeat = call.method in ("GET", "HEAD") or "idempotency-key" in call.headers
+        return call.timeout / IMPATIENCE if may_repeat and len(self._urls) > 1 else call.timeout
+
+    def _request(self, http: "httpx2.AsyncClient", call: ApiRequest, seconds: float) -> "httpx2.Request":
         import httpx2
 
-        may_try_next = len(self._urls) > 1 and "idempotency-key" in call.headers  # a repetition has no second effect
-        timeout = httpx2.Timeout(call.timeout / IMPATIENCE if may_try_next else call.timeout, connect=CONNECT_TIMEOUT)
         return http.build_request(
-            call.method, self.place + call.path, headers=call.headers, content=call.body or None, timeout=timeout
-        )
+            call.method, self.place + call.path, headers=call.headers, content=call.body or None,
+            timeout=httpx2.Timeout(seconds, connect=CONNECT_TIMEOUT),
+        )  # fmt: skip
 
     async def _chunks(self, response: "httpx2.Response", at: int) -> AsyncIterator[bytes]:
         parts = response.aiter_bytes()
@@ -102,18 +108,19 @@ class HttpClientTransport:
                 await close()
 
     def _unanswered(self, error: Exception, at: int) -> Exception:
-        """Return the exception to raise: `Unanswered` for a network error, any other error unchanged.
-
-        If several calls fail at one server, only the first failure changes the server for later calls.
-        """
+        """Return the exception to raise: `Unanswered` for a network error, any other error unchanged."""
         import httpx2
 
         if not isinstance(error, httpx2.TransportError):
             return error
-        if self._at == at:
-            self._at = (at + 1) % len(self._urls)
+        self._leave(at)
         sent = not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
         return Unanswered(str(error) or type(error).__name__, sent=sent)
+
+    def _leave(self, at: int) -> None:
+        """Let later calls begin with the next server. If several calls fail at one server, only the first does this."""
+        if self._at == at:
+            self._at = (at + 1) % len(self._urls)
 
 
 async def _disconnect(http: "httpx2.AsyncClient") -> None:

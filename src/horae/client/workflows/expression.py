@@ -124,7 +124,7 @@ def cel(value: object) -> str:
     if isinstance(value, WorkflowExpression):
         return value._source
     try:
-        return json.dumps(value)
+        return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):
         raise TypeError(f"{value!r} cannot be compared in a workflow; use texts, numbers, lists and objects") from None
 

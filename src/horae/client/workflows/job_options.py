@@ -1,6 +1,6 @@
 """Options of `@app.job(...)` in the form of a definition: with REST's names and JSON values."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,11 +14,14 @@ from horae.model.fields.table import Object, Row
 Spell = Callable[[Any], Any]
 
 
-def described(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the given options by their names in REST. An unknown option raises a TypeError, as in any call."""
-    refuse_unknown(options, (*SPELLED, *OF_DECORATOR), "@app.job")
+def described(options: Mapping[str, Any], call: str, others: Iterable[str]) -> dict[str, Any]:
+    """Return the given options by their names in REST. `others` are the options of a call besides those of any job.
+
+    An unknown option raises a TypeError, as in any call.
+    """
+    refuse_unknown(options, (*SPELLED, *others), call)
     given = ((name, value) for name, value in options.items() if value is not None)
-    return {camel(name): named(option(name, "@app.job"), SPELLED[name], value) for name, value in given}
+    return {camel(name): named(option(name, call), SPELLED.get(name, _as_is), value) for name, value in given}
 
 
 def plain(part: Any, name: str) -> Any:

@@ -50,7 +50,7 @@ class StepOptions(WaitOptions, total=False):
     timeout: Span | None
     """How long one attempt may take."""
     timeouts: Mapping[str, Span] | None
-    """Timeouts in the queue, before the start, without heartbeats and in total; `run` is `timeout`."""
+    """Timeouts for the queue, the start, heartbeats and all attempts together; `run` is `timeout`."""
     grace: Span | None
     """The time from SIGTERM until it is killed."""
     queue: str | None

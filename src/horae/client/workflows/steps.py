@@ -158,7 +158,7 @@ def _make(wanted: str, document: dict[str, Any], options: Mapping[str, Any]) -> 
 
 
 def _spoken(part: Any) -> str:
-    """Return the probable variable of the first workflow value in a task, for the example in an error message."""
+    """Guess the variable that holds the first workflow value in a task, for the example in an error message."""
     if isinstance(part, WorkflowExpression):
         return part.name if isinstance(part, StepNode) else part._source.removeprefix("params.")
     parts = part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple) else ()

@@ -12,9 +12,8 @@ The function runs once, when it is defined; no job is executed. Its return value
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from datetime import timedelta
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
@@ -23,20 +22,19 @@ import msgspec
 from horae.client.encode import encode
 from horae.client.spelling import (
     OptionTypeError,
-    camel,
     items_of,
-    mapping_of,
     named,
     option,
     policy,
     refuse_unknown,
+    snake,
     span_value,
     text_of,
     timeouts,
 )
 from horae.client.submitting import Submittable
+from horae.client.workflows import job_options
 from horae.client.workflows.expression import WorkflowExpression, rendered
-from horae.client.workflows.job_options import SPELLED
 from horae.client.workflows.options import StepOptions
 from horae.errors import BadInput
 from horae.model.definitions.function_signature import Signature, signature_of
@@ -91,10 +89,11 @@ class StepNode(WorkflowExpression):
 
     def describe(self, options: Mapping[str, Any], call: str) -> "StepNode":
         """Add options of the step. An unknown option raises a TypeError; `call` names the call in the message."""
-        refuse_unknown((name for name in options if camel(name) not in _SAID), STEP_OPTIONS, call)
+        refuse_unknown(options, STEP_OPTIONS, call)
         self.document |= {
-            camel(name): named(option(name, call), partial(_option, name, node=self), value)
+            _SAID[name].name: named(option(name, call), partial(_option, name, node=self), value)
             for name, value in options.items()
+            if value is not None
         }
         return self
 
@@ -174,7 +173,13 @@ class StepCall:
         free = next((name for name in names if name not in named), None)
         if free is None:
             raise TypeError(f"{self._callee.name} has no parameter left for the items")
-        params = self._params((), {free: ITEM, **dict(zip(_others(names, free), args, strict=False)), **named})
+        others = [name for name in self._callee.signature.by_position if name != free]
+        call = f"{self._callee.name}.map(...)"
+        if len(args) > len(others):
+            raise TypeError(f"{call} takes {len(others)} params by position after the items, not {len(args)}")
+        if twice := [name for name in others[: len(args)] if name in named]:
+            raise TypeError(f"{call} got {twice[0]!r} twice")
+        params = self._params((), {free: ITEM, **dict(zip(others, args, strict=False)), **named})
         rules = {"items": items, "concurrency": concurrency, "tolerate": tolerate}
         return self._add(params, {name: value for name, value in rules.items() if value is not None})
 
@@ -194,10 +199,6 @@ class StepCall:
         return building().add(self._callee.name, document, own).describe(options, ".step(...)")
 
 
-def _others(names: Sequence[str], free: str) -> Iterable[str]:
-    return (name for name in names if name != free)
-
-
 def building() -> PhaseSteps:
     """Return the steps of the workflow that is being defined."""
     steps = BUILDING.get()
@@ -210,7 +211,7 @@ def _option(name: str, value: Any, node: StepNode) -> Any:
     """Return an option of a step in the form of a definition. A function is called with the result of the step."""
     if name == "undo":
         return _undo(value, node)
-    if name in ("until", "while", "while_", "when") and callable(value) and not isinstance(value, WorkflowExpression):
+    if name in ("until", "while_", "when") and callable(value) and not isinstance(value, WorkflowExpression):
         return value(node)
     if name == "after":
         steps = [value] if isinstance(value, StepNode) else items_of(value, "a step or a list of steps")
@@ -244,23 +245,9 @@ def _undo(value: Any, node: StepNode) -> Any:
 
 def described(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a workflow as fields of a job, in the API's form."""
-    refuse_unknown(options, (*SPELLED, "name", "description", *_OF_WORKFLOWS), "@app.workflow")
-    if options.get("params") is not None:
-        named(option("params", "@app.workflow"), mapping_of, options["params"])
-    given = {camel(name): plain(value) for name, value in options.items() if value is not None}
+    given = job_options.described(options, "@app.workflow", ("name", "description", *_OF_WORKFLOWS))
     own = {row.name: given.pop(row.name) for row in _OF_WORKFLOWS.values() if row.name in given}
     return {**given, "workflow": own} if own else given
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON: spans become texts, jobs their names."""
-    if isinstance(value, timedelta):
-        return span_value(value)
-    if isinstance(value, Mapping):
-        return {name: plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
-    return value.name if hasattr(value, "signature") else value
 
 
 class AppWorkflow(Submittable[Callable[..., Any]]):
@@ -334,6 +321,9 @@ class AppWorkflow(Submittable[Callable[..., Any]]):
         }
         known |= {node.name: node for node in self._phases["steps"].nodes if _IDENTIFIER.fullmatch(node.name)}
         known["error"] = WorkflowExpression("error")
+        if phase in self._phases:
+            reason = f"The workflow {self.name!r} has two functions for {snake(phase)}."
+            raise BadInput(reason, "Call the steps of both in one function.", field="workflow")
         wanted = list(inspect.signature(function).parameters)
         if unknown := [name for name in wanted if name not in known]:
             message = f"{function.__name__} has an unknown parameter {unknown[0]!r}"

@@ -54,7 +54,7 @@ class CircuitBreakers:
         return JobCircuitView(
             job_id=job.id,
             job=job.name,
-            definition={} if circuit is None else CIRCUIT.write(circuit),
+            definition=CIRCUIT.write(circuit),
             circuits=await self._views(found, {job.id: job.name}),
             changes=[
                 CircuitChangeView(
@@ -135,7 +135,7 @@ def _key(circuit: Circuit, key: str | None) -> str:
         if key:
             raise BadInput("The job has one circuit, not one for each key.", "Remove `key`.", field="key")
         return ""
-    if not key:
+    if key is None:
         raise BadInput(
             f'The job has a circuit for each value of "{circuit.key}".', "Give the `key` of the circuit.", field="key"
         )

@@ -15,7 +15,7 @@ from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.service import Alarm, Wait
 from horae.engine.topics import Topics
 from horae.env import Env
-from horae.model.admission.circuit import CircuitState, CircuitStatus, ParcelAttempts, delay_note, is_due
+from horae.model.admission.circuit import CircuitState, CircuitStatus, ParcelAttempts, delay_note
 from horae.model.base.duration import DAY, HOUR
 from horae.model.base.event import ChangeEvent
 from horae.store.admission import circuit_gates, circuit_reads, circuits
@@ -78,19 +78,21 @@ class CircuitMonitor:
         return max(0.0, (self._write_at if self._attempted else self._check_at) - self._env.clock.monotonic())
 
     async def _write_counts(self) -> None:
-        attempted, self._attempted = self._attempted, []
-        changed = await self._store.change(
-            lambda now: circuits.count_attempts(self._node, _sum_by_parcel(attempted), now)
-        )
+        attempted, self._attempted = _sum_by_parcel(self._attempted), []
+        try:
+            changed = await self._store.change(lambda now: circuits.count_attempts(self._node, attempted, now))
+        except BaseException:
+            self._attempted += attempted
+            raise
         await self.publish(changed)
 
     async def refresh(self) -> None:
-        """Read the circuits that are not closed, let those whose time is over become half-open, and release executions.
+        """Read the circuits that are not closed, let those change whose time is over, and release executions.
 
         Executions are released if they wait for a circuit that is closed or half-open.
         """
         found = await self._store.read(circuit_reads.shut)
-        if self._clock.trusted and any(is_due(status, self._env.now()) for status in found):
+        if self._clock.trusted and found:
             await self.publish(await self._store.change(circuits.advance))
             found = await self._store.read(circuit_reads.shut)
         self.not_closed = {(status.job, status.key): status for status in found}

@@ -50,7 +50,7 @@ class QueueHolds:
         self._env, self._store, self._directory, self._watch, self._hints = env, store, directory, watch, hints
 
     async def open(self, namespace: int, queue: str | None, request: HoldRequest, by: str) -> HoldView:
-        """Start nothing of a queue for some time. If a hold with the same reason is open, its times change instead.
+        """Start no execution of a queue for some time. A hold with the same reason that is open changes instead.
 
         Raises BadInput, NotFound with the nearest names of queues, or Conflict when there are too many holds.
         """
@@ -70,7 +70,7 @@ class QueueHolds:
         return await self._publish_and_view(namespace, stored)
 
     async def release(self, namespace: int, queue: str | None, reason: str | None, by: str) -> ReleaseView:
-        """End a queue's holds that users opened, or only those with this reason, at once on all servers. Idempotent."""
+        """End a queue's holds, or only those with this reason, but no pauses or windows. Idempotent."""
         queue_id, now = await self._queue_id(namespace, queue), self._env.now()
         released = await self._store.write(lambda: moves.release(namespace, queue_id, reason, by, now))
         for hold in released:
@@ -87,7 +87,7 @@ class QueueHolds:
         )
 
     async def pause(self, namespace: int, queue: str | None, reason: str, drain: bool, by: str) -> HoldView:
-        """Start nothing of a queue until it is resumed."""
+        """Start no execution of a queue until it is resumed."""
         now = self._env.now()
         hold = Hold(
             id=self._env.new_id(), namespace=namespace, queue=await self._queue_id(namespace, queue), until_at=None,
@@ -188,7 +188,7 @@ list_of = list  # inside the class, `list` is its method
 
 
 def _attach(hold: Hold, now: Instant) -> Script[Hold]:
-    """Store a maintenance window whose times come from a calendar. The calendar cannot be deleted while it exists."""
+    """Store a maintenance window that follows a calendar. The calendar cannot be deleted while the window exists."""
     name = hold.calendar or ""
     yield from locks.take(locks.of_calendars(hold.namespace))
     known = yield from calendars.definitions(hold.namespace)

@@ -20,7 +20,7 @@ _NOWHERE = (0, "")  # stands for the queue and share of a lane that this server 
 LaneCallback = Callable[[int], object]
 MOST_JOBS = 10_000  # remembered for each lane
 NO_JOBS: frozenset[UUID] = frozenset()
-NOT_SHORT = SHORT_TIME / QUANTUM  # microseconds: at most a quantum of such executions is granted at a time
+NOT_SHORT = SHORT_TIME / QUANTUM  # microseconds: of executions this long, at most a quantum is granted at a time
 SHORTEST = 0.005  # seconds: the shortest wait for a rate
 
 
@@ -155,6 +155,12 @@ class LaneEstimates:
         self._queue_sizes: dict[int, float] = {}
         self._times: dict[int, float] = {}  # microseconds for an execution of each lane
         self._queue_times: dict[int, float] = {}
+
+    def keep(self, lanes: Collection[int]) -> None:
+        """Forget all lanes except these."""
+        for known in (self.amounts, self.jobs, self._sizes, self._times):
+            for lane in [lane for lane in known if lane not in lanes]:
+                del known[lane]
 
     def learn_from_hint(self, hint: Hint) -> None:
         """Add the numbers of new executions that a hint announces."""

@@ -1,4 +1,4 @@
-"""Limits of executions: their service, and the keys of a job's limits and sequences that executions hold.
+"""The service of limits, and the keys of a job's limits and sequences that executions hold.
 
 The service applies changed limits, counts running executions under new ones, and repairs missed admissions. Normally no
 execution waits for it, because the transaction that ends an execution admits the next one.
@@ -18,6 +18,7 @@ from horae.env import Env
 from horae.model.admission.held_key_view import HeldKeyView
 from horae.model.admission.limits import LIMIT, OWN, template_of, value_in, with_own
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
+from horae.model.base.duration import DAY
 from horae.model.base.view import Page
 from horae.model.definitions.job import Job
 from horae.store.admission import adoption, coarse, holder_sweep, holders, limit_reads
@@ -29,6 +30,7 @@ SWEEP = 5.0  # seconds between checks of all keys with waiting executions
 BATCH = 100  # keys locked in one transaction
 ADOPTED = 500  # slices brought under a new limit in one transaction
 SETTLED = 3.0  # seconds after which every server knows a change, and earlier transactions have ended
+MOST_CHANGED = 10_000  # jobs changed lately that a new server reads
 MOST_KEYS = 100  # keys in one page, even if more are requested: each costs a read
 MOST_NAMED = 10  # executions that are named for each key
 KINDS: tuple[Literal["limit", "sequence"], ...] = ("limit", "sequence")  # in the order in which their keys sort
@@ -44,7 +46,8 @@ class LimitReconciler:
         self._env, self._store, self._hints = env, store, hints
         self._freed: set[UUID] = set()
         self._jobs: set[UUID] = set()
-        self._recheck_at: dict[UUID, float] = {}  # jobs changed lately, and the time of their second check
+        self._has_begun = False
+        self._recheck_at: dict[UUID, float] = {}  # jobs changed lately, and when their limits are applied once more
         self._sweep_at = 0.0
         self.repaired = 0  # executions that waited although there was room: 0 unless there is a bug
         self.alarm = Alarm()
@@ -63,16 +66,14 @@ class LimitReconciler:
 
     async def step(self) -> Wait:
         """Apply the limits of changed jobs; every SWEEP seconds, check all keys with waiting executions."""
-        jobs, self._jobs = self._jobs, set()
-        await self._adopt_again()
-        for job in sorted(jobs):
-            await self._adopt(job)
-            keys = await self._store.change(lambda now: holder_sweep.wake_paced(job, now))  # noqa: B023
-            await self._admit(keys)
-            self._hints.send(Hint(wake_at=self._env.now()))
-        freed, self._freed = self._freed, set()
-        if freed:
-            self._publish(await self._store.change(lambda now: holders.free(freed, now)))
+        if not self._has_begun:  # the server may have crashed before it applied all changes
+            since = self._env.now() - DAY
+            self._jobs.update(await self._store.read(lambda: adoption.limited_since(since, MOST_CHANGED)))
+            self._has_begun = True
+        due = {job for job, at in self._recheck_at.items() if at <= self._env.clock.monotonic()}
+        for job in sorted(self._jobs | due):
+            await self._apply(job)
+        await self._free()
         await self._mark_running()
         now = self._env.clock.monotonic()
         if now >= self._sweep_at:
@@ -80,29 +81,47 @@ class LimitReconciler:
             await self._sweep()
         return SETTLED if self._recheck_at else SWEEP
 
+    async def _apply(self, job: UUID) -> None:
+        """Apply the limits of a changed job. This is done twice, because a claim or a submission may move some of its
+        executions during the first time.
+        """
+        is_first = job in self._jobs
+        self._jobs.discard(job)
+        try:
+            await self._adopt(job)
+            if is_first:
+                await self._admit(await self._store.change(lambda now: holder_sweep.wake_paced(job, now)))
+                self._recheck_at[job] = self._env.clock.monotonic() + SETTLED
+            else:
+                await self._admit_waiting(job)
+                del self._recheck_at[job]
+        except BaseException:
+            if is_first:
+                self._jobs.add(job)
+            raise
+        self._hints.send(Hint(wake_at=self._env.now()))
+
+    async def _free(self) -> None:
+        """Free the keys of parcels that left the queue."""
+        freed, self._freed = self._freed, set()
+        try:
+            if freed:
+                self._publish(await self._store.change(lambda now: holders.free(freed, now)))
+        except BaseException:
+            self._freed |= freed
+            raise
+
     async def _adopt(self, job: UUID) -> None:
         """Bring a job's executions under a limit of the whole job: first those that run, then those that do not yet."""
         for session in await self._store.read(lambda: adoption.unmarked_sessions(job)):
             await self._store.write(lambda: adoption.mark(session, job))  # noqa: B023
         while await self._store.change(lambda now: adoption.adopt(job, ADOPTED, now)) >= ADOPTED:
             self._hints.send(Hint(wake_at=self._env.now()))
-        self._recheck_at[job] = self._env.clock.monotonic() + SETTLED
-
-    async def _adopt_again(self) -> None:
-        """Adopt the executions of changed jobs once more, because a claim or a submission may have moved some of them
-        during the first time.
-        """
-        now = self._env.clock.monotonic()
-        for job in [job for job, at in self._recheck_at.items() if at <= now]:
-            await self._adopt(job)
-            await self._admit_waiting(job)
-            del self._recheck_at[job]
-            self._hints.send(Hint(wake_at=self._env.now()))
 
     async def _admit_waiting(self, job: UUID) -> None:
         """Admit executions of a job that wait although its keys have room.
 
-        While an adoption goes on, this is not a bug: executions that have no key yet do not free it when they end.
+        While an adoption goes on, this is not a bug: executions without a key yet do not free it when they end.
         """
         await self._admit(await self._store.read(lambda: holder_sweep.gates_of(job)))
 

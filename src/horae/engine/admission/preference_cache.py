@@ -32,8 +32,8 @@ class PreferenceCache:
     def for_session(self, session: Session) -> QueuePreferences | None:
         """Return a session's preferences; None when it has one queue, or when rank alone decides.
 
-        Without weights and a strict order, queues that are all ranked by arrival are served like one queue. If the
-        policy of a queue is another one, ranks cannot be compared, so the queues take turns.
+        Without weights or a strict order, queues that are all ranked by arrival are served like one queue. If one of
+        them is ranked differently, ranks cannot be compared, so the queues take turns.
         """
         names, presence = session.queues, session.presence
         if len(names) < 2 or not (presence.strict or presence.weights or self._differ(session)):

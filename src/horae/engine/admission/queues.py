@@ -3,7 +3,7 @@
 After a change of a policy the reranker reorders the queue.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import structlog
@@ -31,6 +31,7 @@ from horae.model.admission.queue_view import LaneView, QueueView
 from horae.model.fields.values import NAME, a_name
 from horae.store.admission import queues as moves
 from horae.store.admission.holds import running_by_queue
+from horae.store.admission.lanes import Lane
 from horae.store.contract import Store
 from horae.store.executions.leaving.cancel_job import START
 from horae.store.executions.reads.depths import depths
@@ -181,32 +182,34 @@ class Queues:
 class QueueViews:
     """Builds views of queues with their depth, running executions and holds."""
 
-    def __init__(self, store: Store, directory: LocalDirectory, holds: QueueHolds) -> None:
-        self._store, self._directory, self._holds = store, directory, holds
+    def __init__(self, store: Store, holds: QueueHolds) -> None:
+        self._store, self._holds = store, holds
 
     async def list(self, namespace: int) -> list[QueueView]:
         """Return all queues of a namespace as they are in the store, not as this server's directory has them."""
         directory = await self._store.directory()
-        view = await self._viewer(namespace)
+        view = await self._viewer(namespace, directory.lanes)
         return [view(queue) for queue in directory.queues if queue.namespace == namespace]
 
     async def show(self, queue: Queue) -> QueueView:
         """Return one queue."""
-        return (await self._viewer(queue.namespace))(queue)
+        return (await self._viewer(queue.namespace, (await self._store.directory()).lanes))(queue)
 
-    async def _viewer(self, namespace: int) -> Callable[[Queue], QueueView]:
+    async def _viewer(self, namespace: int, lanes: Sequence[Lane]) -> Callable[[Queue], QueueView]:
         """Return a function that builds views, with counts read once for the whole namespace."""
         queued = await self._store.read(lambda: depths(namespace))
         runs = await self._store.read(lambda: running_by_queue(namespace))
         holds = [hold for hold in await self._holds.list(namespace) if hold.state == "active"]
-        lanes = [lane for lane in self._directory.lanes.values() if lane.namespace == namespace]
+
+        lanes_by_queue: dict[int, list[LaneView]] = {}
+        for lane in lanes:
+            if lane.namespace != namespace:
+                continue
+            shown = LaneView(needs=sorted(lane.needs), share=lane.share, queued=queued.get(lane.id, 0))
+            lanes_by_queue.setdefault(lane.queue, []).append(shown)
 
         def view(queue: Queue) -> QueueView:
-            own = [
-                LaneView(needs=sorted(lane.needs), share=lane.share, queued=queued.get(lane.id, 0))
-                for lane in lanes
-                if lane.queue == queue.id
-            ]
+            own = lanes_by_queue.get(queue.id, [])
             held = [hold for hold in holds if hold.queue in (None, queue.name)]
             paused = any(hold.indefinite for hold in held)
             return QueueView(

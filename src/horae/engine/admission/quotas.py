@@ -1,5 +1,6 @@
 """Quotas of namespaces, and their usage. Every server has a copy in memory, at most some seconds old."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 from uuid import UUID
@@ -50,6 +51,8 @@ class Quotas:
         self._fair_access = fair_access
         self.by_namespace: dict[int, Quota] = {}
         self._uses: dict[tuple[int, int], QuotaUsage] = {}  # usage that is not written yet, by namespace and day
+        self._writing: dict[tuple[int, int], QuotaUsage] = {}  # usage that is being written
+        self._flushing = asyncio.Lock()
         self._stored_today: dict[int, QuotaUsage] = {}  # usage of this day that all servers have written, by namespace
         self._day = 0
         self._flush_at = 0.0
@@ -92,8 +95,9 @@ class Quotas:
         self._use(namespace, day_of(self._env.now())).refused += count
 
     def check_submit_rate(self, namespace: int, count: int) -> None:
-        """Count submissions of a namespace that has no submission rate of its own. Raises OverQuota when they are so
-        many that other namespaces starve.
+        """Count submissions of a namespace that has no submission rate of its own.
+
+        Raises OverQuota when there are too many while other namespaces use this server.
         """
         quota = self.by_namespace.get(namespace)
         if quota is None or quota.rate is None:
@@ -152,17 +156,28 @@ class Quotas:
 
     async def flush(self) -> None:
         """Write the accumulated usage, and read the day's usage of all servers."""
-        uses, self._uses = {key: use for key, use in self._uses.items() if use}, {}
-        if uses:
+        async with self._flushing:
+            self._writing, self._uses = {key: use for key, use in self._uses.items() if use}, {}
             try:
-                await self._store.write(lambda: quotas.add_usage(self._node, uses))
-            except StoreUnavailable as error:
-                if not error.fields.get("unknown"):
-                    for key, use in uses.items():
-                        self._uses.setdefault(key, QuotaUsage()).join(use)
-                raise
-        day = day_of(self._env.now())
-        self._day, self._stored_today = day, await self._store.read(lambda: quotas.used_on(day))
+                await self._write(self._writing)
+            finally:
+                self._writing = {}
+            day = day_of(self._env.now())
+            self._day, self._stored_today = day, await self._store.read(lambda: quotas.used_on(day))
+
+    async def _write(self, uses: dict[tuple[int, int], QuotaUsage]) -> None:
+        if not uses:
+            return
+        try:
+            await self._store.write(lambda: quotas.add_usage(self._node, uses))
+        except StoreUnavailable as error:
+            if not error.fields.get("unknown"):
+                for key, use in uses.items():
+                    self._use(*key).join(use)
+            raise
+        for (namespace, day), use in uses.items():
+            if day == self._day:
+                self._stored_today.setdefault(namespace, QuotaUsage()).join(use)
 
     def _publish_bounds(self) -> None:
         queues = {
@@ -182,7 +197,8 @@ class Quotas:
         """Return the usage of a namespace today, as far as this server knows."""
         use = QuotaUsage()
         use.join(self._stored_today.get(namespace, use))
-        use.join(self._uses.get((namespace, self._day), QuotaUsage()))
+        for pending in (self._writing, self._uses):
+            use.join(pending.get((namespace, self._day), QuotaUsage()))
         return use
 
     # Reads and changes by users

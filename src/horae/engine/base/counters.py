@@ -14,8 +14,8 @@ from horae.model.fleet.protocol import Outcome, Range
 from horae.store.executions.leaving.effects import Effects
 from horae.store.fleet.claim import ClaimResult
 
-# Upper bounds of histogram buckets, in seconds: durations of executions (microseconds to days), waits in the queue, and
-# lags of fires behind their nominal time. COUNTS are numbers of executions.
+# Upper bounds of histogram buckets, in seconds: durations of executions (a millisecond to a day), waits in the queue,
+# and lags of fires behind their nominal time. COUNTS are numbers of executions.
 RUNS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0)
 WAITS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 LAGS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)

@@ -1,6 +1,7 @@
 """The installation: the epoch of its store, the room on its disk, a report on it, and its backup."""
 
 import asyncio
+import glob
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -55,7 +56,7 @@ class EpochWatch:
 class DiskSpaceCheck:
     """Checks that the store's disk has room, even if nothing is written.
 
-    Otherwise the runner reports the store as unavailable, and the server is not ready.
+    If there is none, the runner reports the store as unavailable, and the server is not ready.
     """
 
     name = "disk-space"
@@ -73,7 +74,7 @@ class DiskSpaceCheck:
 class StoreReport:
     """Reports the store's product and version, the revision of its tables, its settings and its sealed values.
 
-    The properties are figures of this server for its metrics; they need no answer of the store.
+    The properties are this server's figures for its metrics; they read nothing from the store.
     """
 
     def __init__(self, store: Store, sealed: SealedKinds) -> None:
@@ -129,8 +130,13 @@ class Backups:
             self._under_way = False
 
     def _new_path(self) -> Path:
-        """Return a path for a copy on the store's own disk. Delete copies that a crash left there."""
-        path = self._store.database.path or Path(tempfile.gettempdir()) / "horae"
-        for stale in path.parent.glob(f"{path.name}{MARK}*"):
+        """Return a path for a copy on the store's own disk. Delete copies that a crash left there.
+
+        Copies of stores in memory are in the folder for temporary files, which other servers use, too.
+        """
+        path = self._store.database.path
+        if path is None:
+            return Path(tempfile.gettempdir()) / f"horae{MARK}{self._env.new_id()}"
+        for stale in path.parent.glob(f"{glob.escape(path.name)}{MARK}*"):
             stale.unlink(missing_ok=True)
         return path.with_name(f"{path.name}{MARK}{self._env.new_id()}")

@@ -12,7 +12,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 MOST = 32  # keys in one statement: on SQLite a statement blocks the event loop, about 2 ms for this many
-IN_FLIGHT = 2  # statements at a time: requests wait only while both are slow
+IN_FLIGHT = 2  # statements at a time: requests wait only while both run
 
 
 class Lookup(Generic[K, V]):

@@ -86,7 +86,7 @@ def no_such_execution(
     """Return the error for a missing execution: Gone if it was probably deleted after its retention, else NotFound.
 
     It was probably deleted if its id was generated after the store was created (`begun`), but before the retention
-    began and before the `oldest` stored parcel.
+    began or before the `oldest` stored parcel.
     """
     created_at = instant_of(missing)
     kept_since = max(now - retention, instant_of(oldest) if oldest else 0)

@@ -47,6 +47,7 @@ class Sealer:
         self._text, self._file = keys, Path(file) if file else None
         self._keys: dict[bytes, MasterKey] = {}
         self._refusal: MasterKeyMissing | None = _no_key()
+        self.gave_first_key = False  # whether this server has recorded the first master key of the store
 
     async def prepare(self, *, recording: bool = True) -> None:
         """Read the master keys; the first start of a store may generate one. Wrong keys do not stop the server.
@@ -68,6 +69,7 @@ class Sealer:
             log.error("secrets cannot be sealed", error=str(self._refusal))
         if recording and self._refusal is None and keys[0].name not in known:
             await self._store.write(lambda: sealing.record_key(keys[0].name, self._env.now()))
+            self.gave_first_key = not known
 
     @property
     def refusal(self) -> MasterKeyMissing | None:
@@ -135,11 +137,11 @@ class Sealer:
             return read_master_keys(self._text)
         if self._file is None:
             return ()
-        if not self._file.exists() and (known or not self._make):
-            return ()
-        if not self._file.exists():
-            _make_file(self._file)
         try:
+            if not self._file.exists():
+                if known or not self._make:
+                    return ()
+                _make_file(self._file)
             return read_master_keys(self._file.read_text())
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"{self._file} cannot be read: {error}.", "Let the server's account read it.") from None

@@ -52,8 +52,8 @@ class ZoneRules:
     async def _is_needed(self) -> bool:
         """Return whether timers must be computed anew.
 
-        They must if this server's rules are newer than the stored version. They must also if the last pass changed
-        timers, because a server with older rules may compute more of them.
+        This is so if this server's rules are newer than the stored version, or if the last pass changed timers, because
+        a server with older rules may compute more of them.
         """
         known = await self._store.read(zone_rules.stored_version)
         again, self._changed = self._changed > 0, 0

@@ -5,6 +5,7 @@ checks that its version of a job is current.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from msgspec import structs
@@ -38,8 +39,14 @@ from horae.store.triggers.delays import Delays
 FEW = 64  # if there are more occupied lanes, their ranks are not compared before a claim
 MOST_REACHES = 1_000  # cached sets of lanes that sessions may take from
 NEEDS_KEY = frozenset({TAKES_SECRETS, SEALED})
-FREES = -1  # the key in `marks` for how often room was freed; no lane has this number
 SCAN = 1.0  # seconds between scans for lanes that no hint announced
+
+
+class HintMarks(NamedTuple):
+    """A state of the directory: the number of its last hint, and how often room was freed."""
+
+    hints: int
+    frees: int
 
 
 class LocalDirectory:
@@ -66,7 +73,8 @@ class LocalDirectory:
         self._occupied = OccupiedLanes(self.fair.lane_occupied, self.fair.lane_emptied)
         self.lane_needs = LaneNeeds(self._occupied)
         self._front: set[int] = set()  # lanes with executions for which others were preempted
-        self._moved: dict[int, int] = {}  # lane -> number of hints about it
+        self._hint = 0  # the number of the last hint
+        self._hinted: dict[int, int] = {}  # lane -> the number of the last hint about it
         self._families: dict[tuple[int, frozenset[str]], list[int]] = {}  # lanes that differ only in their share
         self._by_share: dict[tuple[int, frozenset[str], str], int] = {}
         self._reaches: dict[tuple[int, frozenset[tuple[int, frozenset[str]]]], frozenset[int]] = {}
@@ -80,14 +88,14 @@ class LocalDirectory:
 
     async def step(self) -> Wait:
         """Scan for occupied lanes that no hint announced, for paused jobs and for changed queues."""
-        moved = dict(self._moved)
+        before = self._hint
         occupied = await self._store.occupied()
         if not occupied.keys() <= self.lanes.keys():
             await self.load()
         for lane, rank in occupied.items():
-            hinted = moved.get(lane) != self._moved.get(lane)  # the scan may have missed executions that entered since
+            hinted = self._is_hinted(lane, before)  # the scan may have missed executions that entered since
             self._occupied[lane] = min(rank, self._occupied.get(lane, rank)) if hinted else rank
-        for lane in [k for k in self._occupied if k not in occupied and moved.get(k) == self._moved.get(k)]:
+        for lane in [k for k in self._occupied if k not in occupied and not self._is_hinted(k, before)]:
             del self._occupied[lane]
         self.paused = await self._store.paused_jobs()
         if await self._store.read(revisions) != self._revisions:
@@ -104,12 +112,15 @@ class LocalDirectory:
 
     async def load(self) -> None:
         """Read all queues and lanes with their namespaces."""
+        before = self._hint
         directory = await self._store.directory()
         await self.load_limits()
         self.queues = {queue.id: queue for queue in directory.queues}
         self.lanes = {lane.id: lane for lane in directory.lanes}
         self.namespaces = {tenant.id: tenant for tenant in directory.namespaces}
         self.lane_needs.replace_lanes(directory.lanes, {queue.id: queue.name for queue in directory.queues})
+        self.estimates.keep(self.lanes)
+        self._hinted = {lane: n for lane, n in self._hinted.items() if lane in self.lanes or n > before}
         self._families = {}
         self._by_share = {(lane.queue, lane.needs, lane.share): lane.id for lane in directory.lanes}
         for lane in directory.lanes:
@@ -131,9 +142,10 @@ class LocalDirectory:
 
     def _on_hint(self, hint: Hint) -> None:
         self.estimates.learn_from_hint(hint)
+        self._hint += 1
         for lane, rank in hint.lanes.items():
             self._occupied[lane] = min(rank, self._occupied.get(lane, rank))
-            self._moved[lane] = self._moved.get(lane, 0) + 1
+            self._hinted[lane] = self._hint
             if is_in_front(rank):
                 self._front.add(lane)
         for lane, rank in self.full.pop_freed(self.lanes[lane] for lane in hint.lanes if lane in self.lanes).items():
@@ -295,7 +307,7 @@ class LocalDirectory:
         )  # fmt: skip
 
     def states_of_new(self, lanes: Mapping[int, int]) -> list[LaneState]:
-        """Return the states of lanes that executions are entering, given their lowest ranks; none of fair queues."""
+        """Return the states of lanes that executions enter, given their lowest ranks, without lanes of fair queues."""
         known = {lane: low for lane, low in lanes.items() if lane in self.lanes}
         plain = {
             lane: low for lane, low in known.items() if not isinstance(self.policy(self.lanes[lane].queue), FairPolicy)
@@ -305,16 +317,20 @@ class LocalDirectory:
     def _expects(self, lane: int) -> float:
         return self.estimates.time(lane, self.lanes[lane].queue if lane in self.lanes else None)
 
-    def marks(self) -> dict[int, int]:
-        """Return the number of hints about each lane. After a claim, pass it as `before` to keep later changes."""
-        return {**self._moved, FREES: self.full.freed_count}
+    def marks(self) -> HintMarks:
+        """Return what is known now. After a claim, pass it as `before` to keep later changes."""
+        return HintMarks(self._hint, self.full.freed_count)
+
+    def _is_hinted(self, lane: int, since: int) -> bool:
+        """Return whether a hint after the one with the number `since` was about a lane."""
+        return self._hinted.get(lane, 0) > since
 
     def _limits_of(self, lane: int) -> tuple[str, ...]:
         return self.full.limits_of(self.lanes[lane]) if self.full.limits and lane in self.lanes else ()
 
-    def mark_full(self, lanes: Mapping[int, Instant | None], before: dict[int, int]) -> None:
+    def mark_full(self, lanes: Mapping[int, Instant | None], before: HintMarks) -> None:
         """Mark lanes as full, with the time when a rate has room, unless room was freed since `before` (the claim)."""
-        if before.get(FREES) != self.full.freed_count:
+        if before.frees != self.full.freed_count:
             return
         for lane, opens_at in lanes.items():
             if lane in self._occupied and lane in self.lanes:
@@ -322,7 +338,7 @@ class LocalDirectory:
         if any(opens_at is not None for opens_at in lanes.values()):
             self.alarm.ring()
 
-    def learn_from_claim(self, lanes: dict[int, int | None], before: dict[int, int]) -> dict[int, int]:
+    def learn_from_claim(self, lanes: dict[int, int | None], before: HintMarks) -> dict[int, int]:
         """Update lanes after a claim, except those with a hint since `before`; return lanes that still have executions.
 
         `lanes` has the lowest rank that the claim left in each lane, or None for an emptied lane.
@@ -332,9 +348,9 @@ class LocalDirectory:
             if low is not None:
                 left[lane] = low
                 self.estimates.amounts[lane] = self.estimates.amount(lane)
-                if before.get(lane) == self._moved.get(lane):
+                if not self._is_hinted(lane, before.hints):
                     self._occupied[lane] = low
-            elif before.get(lane) == self._moved.get(lane):
+            elif not self._is_hinted(lane, before.hints):
                 self._occupied.pop(lane, None)
                 self.estimates.amounts.pop(lane, None)
         return left

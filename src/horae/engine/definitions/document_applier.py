@@ -83,7 +83,7 @@ class DocumentApplier:
         self, env: Env, store: Store, parts: Callable[[Store, Later], DefinitionWriters], fire_due: FireDue
     ) -> None:
         self._env, self._store, self._parts, self._fire_due = env, store, parts, fire_due
-        # A second apply in a namespace would only wait for the first one's locks, while it holds a connection.
+        # Without its turn, a second apply in a namespace would hold a connection while it waits for the first's locks.
         self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def apply(self, namespace: int, documents: Documents, *, dry_run: bool = False) -> AppliedDocumentsView:
@@ -95,7 +95,6 @@ class DocumentApplier:
             remedy = f"Apply 1 to {MOST:,} calendars, templates and jobs at a time: first those that others need."
             raise BadInput(f"There are {len(documents):,} documents to apply.", remedy)
         steps = list(_in_order(documents))
-        await self._fire_due()  # due fires are decided before any schedule changes
         later: list[Callable[[], object]] = []
         done: dict[str, AppliedDocumentView] = {}
 
@@ -113,6 +112,7 @@ class DocumentApplier:
 
         try:
             async with self._turns[namespace]:
+                await self._fire_due()  # due fires are decided before any schedule changes
                 await self._store.write_between(in_one_transaction(self._store, self._env, apply_all))
         except _DryRunEnd:
             return AppliedDocumentsView(items=_as_given(documents, done), dry_run=True)

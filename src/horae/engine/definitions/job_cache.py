@@ -6,14 +6,16 @@ from uuid import UUID
 
 from msgspec import structs
 
-from horae.engine.base.refs import find_job, no_such_job
+from horae.engine.base.refs import find_job
 from horae.env import Env
+from horae.errors import NotFound
 from horae.model.definitions.rollout import VersionChoice
 from horae.store.contract import Store
 from horae.store.definitions import rollouts
 from horae.store.definitions.jobs import StoredJob
 
 MOST_JOBS = 10_000
+_RESTORE = "Bring it back with `horae jobs restore {}`."
 
 
 class JobCache:
@@ -35,7 +37,9 @@ class JobCache:
             return known
         stored = await find_job(self._store, namespace, ref)
         if stored.job.state == "deleted":
-            raise await no_such_job(self._store, namespace, stored.job.name)
+            taken = await self._store.job_named(namespace, stored.job.name) is not None
+            remedy = "Another job has its name now: name that one." if taken else _RESTORE.format(ref)
+            raise NotFound(f"Job {ref} was deleted.", remedy, job=ref)
         if stored.rolling is not None:
             stored = await with_choice(self._store, stored)
         await self._load_lane(stored)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.engine.definitions import owned_changes
 from horae.engine.definitions.owned_jobs import OwnedJobsPlan
@@ -58,10 +58,7 @@ def create(job_id: UUID, namespace: int, draft: JobDraft, new_id: NewId, now: In
     names = (locks.of_job_name(namespace, draft.spec.name), *together, *_calendar_lock(namespace, draft.whens))
     yield from locks.take(*names, shared=locks.of_namespace(namespace))  # guard: create-locks-namespace
     yield from _refuse_closed(namespace)
-    if not (yield from owned_changes.is_current(draft.owned_jobs, None)):  # guard: create-of-what-is-true
-        raise Busy("A job that this workflow runs was changed meanwhile.")
-    if not (yield from _is_current(draft)):
-        raise Busy("The template was changed meanwhile.")
+    yield from _refuse_outdated(draft, None)
     queue, lane = yield from _place(namespace, draft.spec, now)
     taken = yield from jobs.add(job_id, namespace, draft.spec, queue, lane, now)
     if taken is not None:
@@ -76,6 +73,14 @@ def _refuse_closed(namespace: int) -> Script[None]:
     """Refuse to create a job in a namespace that was deleted meanwhile or is being erased. Raises Conflict."""
     if not (yield from namespaces.is_open(namespace)):  # guard: create-in-open-namespace
         raise Conflict("The namespace is being deleted, or no longer exists.", "Use another namespace.")
+
+
+def _refuse_outdated(draft: JobDraft, job: UUID | None) -> Script[None]:
+    """Refuse a draft if what it was made from was changed meanwhile. Raises Busy."""
+    if not (yield from owned_changes.is_current(draft.owned_jobs, job)):  # guard: create-of-what-is-true
+        raise Busy("A job that this workflow runs was changed meanwhile.")
+    if not (yield from _is_current(draft)):
+        raise Busy("The template was changed meanwhile.")
 
 
 def _is_current(draft: JobDraft) -> Script[bool]:
@@ -315,13 +320,23 @@ def delete(
     return cancelled
 
 
-def restore(before: StoredJob, whens: Sequence[NamedTrigger], new_id: NewId, now: Instant) -> Script[str | None]:
+def restore(
+    before: StoredJob,
+    whens: Sequence[NamedTrigger],
+    draft: JobDraft,
+    new_id: NewId,
+    now: Instant,
+    consequences: Consequences | None = None,
+) -> Script[str | None]:
     """Undo a deletion. Return the state that the job is in again; None when it is not deleted.
 
-    Raises Conflict when the name has been taken meanwhile.
+    `whens` are the triggers of the stored definition. `draft` is this definition, resolved anew: if it differs, because
+    the job's template was changed meanwhile, it becomes the next version. Raises Conflict when the name has been taken
+    meanwhile.
     """
     job = before.job
-    names = (locks.of_job_name(job.namespace, job.name), *_calendar_lock(job.namespace, whens))
+    uses_calendars = _calendar_lock(job.namespace, (*whens, *draft.whens))
+    names = (locks.of_job_name(job.namespace, job.name), locks.of_dependencies(job.namespace), *uses_calendars)
     yield from locks.take(*names, shared=locks.of_namespace(job.namespace))
     yield from _refuse_closed(job.namespace)
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, "deleted"):
@@ -336,6 +351,12 @@ def restore(before: StoredJob, whens: Sequence[NamedTrigger], new_id: NewId, now
     for when in whens:
         if not _is_spent(when, (), now, revive=True):
             yield from triggers.add(new_id(), owner, when, now, ended.get(when.name))
+    yield from _refuse_outdated(draft, job.id)
+    if draft.spec == job.spec:
+        yield from owned_changes.write(draft.owned_jobs, job.id, job.namespace, now)
+    else:
+        restored = structs.replace(before, job=structs.replace(job, state=state))
+        yield from edit(restored, draft, new_id, now, revive=True, consequences=consequences)
     return state
 
 

@@ -7,12 +7,12 @@ from uuid import UUID
 from horae.engine.definitions.job_changes import DELETED
 from horae.engine.executions.outcomes import Outcomes
 from horae.env import Instant
-from horae.model.base.ids import index_of, parcel_of
 from horae.store.contract import Store
 from horae.store.executions.leaving import cancel_job
 from horae.store.executions.leaving.cancel_job import START, CancelBatch, Place
 from horae.store.script import Script
 from horae.store.triggers.dependencies.starts import Consequences
+from horae.store.workflows import cancel as workflow_cancel
 
 BATCH = 500  # slices cancelled in one transaction
 
@@ -46,14 +46,28 @@ class JobDeletions:
             return False
         if ending != "pending":
             await self._ask_running(job)
-            for execution in await self._store.read(lambda: cancel_job.workflows_of(job)):
-                await self._store.cancel(parcel_of(execution), index_of(execution), DELETED)
+            workflows = await self._store.read(lambda: cancel_job.workflows_of(job))
+            if not all([await self._cancel_workflow(job, execution) for execution in workflows]):
+                return False
             await self._walk(job, partial(cancel_job.cancel_asleep, job, self._store.env.new_id))
         # A worker may have handed executions back before it got the cancel request, or a timer may have woken some.
         if ending == "all" and await self._is_pending(job):
             return False
         await self._store.write(lambda: cancel_job.settle_deletion(job, ending))
         return True
+
+    async def _cancel_workflow(self, job: UUID, execution: UUID) -> bool:
+        """Cancel a workflow, unless its job was restored; return False when another transaction moves the workflow."""
+        consequences, new_id = Consequences(), self._store.env.new_id
+
+        def script(now: Instant) -> Script[bool]:
+            if not (yield from cancel_job.is_stopping(job)):
+                return True
+            return (yield from workflow_cancel.cancel(execution, DELETED, new_id, now, consequences)) != "moving"
+
+        cancelled = await self._store.change(script)
+        self._store.started(consequences)
+        return cancelled
 
     async def _cancel_pending(self, job: UUID) -> bool:
         for shelf in cancel_job.OF_JOB:

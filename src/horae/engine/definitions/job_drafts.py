@@ -19,7 +19,7 @@ from horae.errors import BadInput
 from horae.model.definitions.job import Spec
 from horae.model.definitions.reading.patch import merge_definition, patched_form
 from horae.model.definitions.reading.read import Definition, parse_definition, parse_whens
-from horae.model.definitions.template_use import TemplateUse
+from horae.model.definitions.template_use import TemplateUse, source_of
 from horae.model.documents.schema import check_schema
 from horae.model.expressions.meter import definition_budget
 from horae.model.tenancy.namespace import with_defaults
@@ -128,6 +128,20 @@ class JobDrafter:
         whens = parse_whens(spec, key=key, created_at=before.job.created_at, past=True)
         return Definition(spec=spec, whens=whens, dependencies=spec.dependencies, conditions=spec.conditions)
 
+    async def earlier_definition(self, before: StoredJob, spec: Spec) -> Definition:
+        """Return an earlier definition of a job, which is about to be written again.
+
+        A job made from a template is made from it anew, because the template may have been changed. If that is no
+        longer possible, the job stands alone.
+        """
+        if spec.made is not None:
+            earlier = structs.replace(before, job=structs.replace(before.job, name=spec.name, spec=spec))
+            try:
+                return await self.change(earlier, source_of(spec.name, spec.made), replace=True)
+            except BadInput:
+                spec = structs.replace(spec, made=None)
+        return await self.stored_definition(before, spec)
+
     async def resolve(
         self,
         namespace: int,
@@ -155,10 +169,12 @@ class JobDrafter:
     async def _check_secrets(
         self, namespace: int, spec: Spec, plan: OwnedJobsPlan | None, before: StoredJob | None
     ) -> None:
-        """Refuse references to missing secrets, unless the job had them before."""
+        """Refuse references to missing secrets, unless the job or the jobs that it owns had them before."""
         drafts = () if plan is None else plan.drafts
+        old = [before.job.spec] if before else []
+        old += [owned_job.before.spec for owned_job in drafts if owned_job.before is not None]
         wanted = {name for part in (spec, *(owned_job.spec for owned_job in drafts)) for name in part.references}
-        await check_secrets(self._store, namespace, wanted - set(before.job.spec.references if before else ()))
+        await check_secrets(self._store, namespace, wanted - {name for part in old for name in part.references})
 
     async def _namespace(self, namespace: int) -> str:
         if namespace not in self._namespaces:
@@ -200,12 +216,15 @@ class JobDrafter:
 
 
 def _changes(spec: Spec, plan: OwnedJobsPlan | None, before: StoredJob | None) -> list[Change]:
-    """Return the changes of a draft: the job itself and the jobs that it owns."""
+    """Return the changes of a draft: the job itself and the jobs that it owns. A restored job counts as new."""
     drafts = () if plan is None else plan.drafts
-    own = (None if before is None else before.job.spec, spec)
+    known = before if before is not None and before.job.state != "deleted" else None
     return [
-        own,
-        *((None if owned_job.before is None else owned_job.before.spec, owned_job.spec) for owned_job in drafts),
+        (None if known is None else known.job.spec, spec),
+        *(
+            (None if one.before is None or (one.owner is None and known is None) else one.before.spec, one.spec)
+            for one in drafts
+        ),
     ]
 
 

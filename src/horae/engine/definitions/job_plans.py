@@ -1,19 +1,28 @@
-"""Dry runs: the job that a creation or an edit would produce, without writing anything."""
+"""Dry runs: the job that a creation or an edit would produce. The change is written, and rolled back."""
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
-from horae.engine.definitions.job_changes import JobDraft, name_conflict, rollout_conflict
+from horae.engine.definitions import job_changes
+from horae.engine.definitions.job_changes import JobDraft
 from horae.engine.definitions.job_views import notes_of, show_version, when_in_words
 from horae.engine.definitions.jobs import Jobs
+from horae.env import Instant
+from horae.errors import Busy
 from horae.model.definitions.job import JobVersion
 from horae.model.definitions.job_view import JobPlanView
 from horae.model.definitions.reading.diff import differences
 from horae.store.contract import Store
-from horae.store.definitions import jobs
 from horae.store.definitions.jobs import StoredJob
+from horae.store.script import Script
 
 NO_JOB = UUID(int=0)  # the id in the plan of a job that does not exist
+
+
+class _Rollback(Exception):
+    """Rolls back a change that was not refused."""
 
 
 class JobPlans:
@@ -25,9 +34,8 @@ class JobPlans:
     async def create(self, namespace: int, body: Any) -> JobPlanView:
         """Return the job that POST /api/v1/jobs would create. Raises BadInput, Conflict."""
         draft = await self._jobs.draft(namespace, body)
-        taken = await self._store.job_named(namespace, draft.spec.name)
-        if taken is not None:
-            raise name_conflict(draft.spec.name, taken.job.id)
+        new_id = self._store.env.new_id
+        await self._try(lambda now: job_changes.create(new_id(), namespace, draft, new_id, now))
         return await self._shown(draft, None)
 
     async def edit(
@@ -35,13 +43,19 @@ class JobPlans:
     ) -> JobPlanView:
         """Return the job as PATCH (with `replace`: PUT) /api/v1/jobs/{ref} would make it. Raises the same errors."""
         before, draft = await self._jobs.draft_change(namespace, ref, body, if_match, replace=replace)
-        job = before.job
-        taken = await self._store.job_named(namespace, draft.spec.name)
-        if taken is not None and taken.job.id != job.id:
-            raise name_conflict(draft.spec.name, taken.job.id)
-        if draft.spec != job.spec and await self._store.read(lambda: jobs.active_rollout(job.id)) is not None:
-            raise rollout_conflict(job)
+        if draft.spec != before.job.spec:
+            await self._try(lambda now: _edit(before, draft, self._store.env.new_id, now))
         return await self._shown(draft, before)
+
+    async def _try(self, change: Callable[[Instant], Script[None]]) -> None:
+        """Run a change and roll it back. Raises as the change does."""
+
+        def trial(now: Instant) -> Script[None]:
+            yield from change(now)
+            raise _Rollback
+
+        with suppress(_Rollback):
+            await self._store.change(trial)
 
     async def _shown(self, draft: JobDraft, before: StoredJob | None) -> JobPlanView:
         names = await self._jobs.names_of([draft.spec, *([] if before is None else [before.job.spec])])
@@ -60,3 +74,8 @@ class JobPlans:
             changes=changes,
             notes=notes_of(draft.spec, triggers),
         )
+
+
+def _edit(before: StoredJob, draft: JobDraft, new_id: job_changes.NewId, now: Instant) -> Script[None]:
+    if not (yield from job_changes.edit(before, draft, new_id, now)):
+        raise Busy(f'Job "{before.job.name}" was changed meanwhile.')

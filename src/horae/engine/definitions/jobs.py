@@ -16,7 +16,7 @@ from horae.engine.definitions.job_drafts import CheckPlace, Derive, JobDrafter
 from horae.engine.definitions.job_lists import FindWarning, HoldReason, JobLists, check_choice, no_such_version
 from horae.engine.definitions.owned_changes import refuse_owned
 from horae.engine.definitions.owned_jobs import NO_SIBLINGS, SiblingChanges
-from horae.engine.definitions.permits import check_changes, check_name, visible
+from horae.engine.definitions.permits import check_name, visible
 from horae.env import Env
 from horae.errors import Busy, Conflict, Stale
 from horae.model.definitions.job import Job, Spec
@@ -25,7 +25,7 @@ from horae.model.definitions.reading.read import Definition
 from horae.model.definitions.template_use import source_of
 from horae.model.fields.values import NAME
 from horae.store.contract import Store
-from horae.store.definitions import job_reads, owned
+from horae.store.definitions import job_reads
 from horae.store.definitions.jobs import StoredJob
 from horae.store.executions.deduplication.key_expiry import forget_results
 from horae.store.executions.leaving import cancel_job
@@ -91,10 +91,10 @@ class Jobs(JobLists):
                     job_id = await self._create(namespace, body)
                 else:
                     job_id = await self._edit(namespace, str(before.job.id), body, None, replace=True)
-            except Conflict:
-                if before is not None:
+            except Conflict as error:
+                if before is not None or "jobId" not in error.fields:
                     raise
-                continue
+                continue  # the name was taken meanwhile
             return before, await find_job(self._store, namespace, str(job_id))
         raise Busy(f'Job "{name}" was created and deleted again and again meanwhile.')
 
@@ -115,7 +115,7 @@ class Jobs(JobLists):
             versions = {stored.version: stored for stored in known}
             if version not in versions:
                 raise no_such_version(before.job.name, version, known)
-            definition = await self._drafts.stored_definition(before, versions[version].spec)
+            definition = await self._drafts.earlier_definition(before, versions[version].spec)
             if await self._write(before, definition, revive=True):
                 return await self.get(namespace, str(before.job.id))
         raise _too_busy(ref)
@@ -197,7 +197,7 @@ class Jobs(JobLists):
         check_choice(running, "running", ("finish", "cancel"))
         job = await self._delete(namespace, ref, _ending(queued, running), if_match, force)
         if queued == "finish":
-            await self._open_gate(job)
+            await self.open_gate(job)
         await self._deletions.finish(job)  # the sweeper ends executions that other transactions lock now
         dependents = await self._store.read(lambda: job_reads.dependents(job))
         shown = visible(dependents)
@@ -213,21 +213,35 @@ class Jobs(JobLists):
     async def restore(self, namespace: int, ref: str) -> JobView:
         """Undo a deletion. A job that was paused is paused again.
 
-        If `ref` is a name, restore the job that was deleted last under this name.
+        If `ref` is a name, restore the job that was deleted last under this name. The jobs of a workflow's steps follow
+        the jobs that they were made from, as if the workflow had not been deleted.
 
-        Raises Conflict when the name is taken.
+        Raises Conflict when the name is taken, and BadInput when the definition would be refused now.
         """
         check_name(ref)
         stored = await self._deleted(namespace, ref)
         refuse_owned(stored.job, "restored")
         if stored.job.state == "deleted":
-            restored_specs = await self._store.read(lambda: owned.specs_to_restore(stored.job.id))
-            check_changes([(None, stored.job.spec), *((None, spec) for spec in restored_specs)])
             whens = (await self._drafts.stored_definition(stored, stored.job.spec)).whens
-            state = await self._store.change(lambda now: changes.restore(stored, whens, self._env.new_id, now))
+            definition = await self._drafts.earlier_definition(stored, stored.job.spec)
+            draft = await self._drafts.resolve(namespace, definition, stored)
+            consequences = Consequences()
+            restore = partial(changes.restore, stored, whens, draft, self._env.new_id, consequences=consequences)
+            state = await self._store.change(restore)
             if state is not None:
-                self._announcer.job_changed(namespace, stored.job.id, state)
+                self._announce(stored.job, state, draft, consequences)
         return await self.get(namespace, str(stored.job.id))
+
+    async def open_gate(self, job: UUID) -> None:
+        """Queue all executions that waited for a job to be resumed.
+
+        A claim may move more executions to `waiting` meanwhile; the sweeper finds these.
+        """
+        rows = BATCH
+        while rows == BATCH:
+            promoted = await self._store.open_gate(job, BATCH, self._rank)
+            self._announcer.queued(promoted.lanes)
+            rows = promoted.rows
 
     # Helpers
 
@@ -276,11 +290,15 @@ class Jobs(JobLists):
         )
         if not await self._store.change(edit):
             return False
+        self._announce(job, job.state, draft, consequences)
+        return True
+
+    def _announce(self, job: Job, state: str, draft: JobDraft, consequences: Consequences) -> None:
+        """Announce that a job was changed or restored, together with the jobs that it owns."""
         self._store.started(consequences)
-        self._announcer.job_changed(job.namespace, job.id, job.state)
+        self._announcer.job_changed(job.namespace, job.id, state)
         for owned_job in () if draft.owned_jobs is None else draft.owned_jobs.drafts:
             self._announcer.timers_changed(owned_job.id)
-        return True
 
     async def _switch(self, namespace: int, ref: str, state: Literal["active", "paused"]) -> JobView:
         for _ in range(TRIES):
@@ -294,7 +312,7 @@ class Jobs(JobLists):
             if await self._store.change(lambda now: change(before, now)):  # noqa: B023
                 self._announcer.job_changed(namespace, before.job.id, state)
                 if state == "active":
-                    await self._open_gate(before.job.id)
+                    await self.open_gate(before.job.id)
                 return await self.get(namespace, str(before.job.id))
         raise _too_busy(ref)
 
@@ -303,21 +321,10 @@ class Jobs(JobLists):
         if await self._store.change(lambda now: streaks.resume(job.id, job.namespace, job.version, now)):
             self._announcer.job_changed(job.namespace, job.id, "active")
 
-    async def _open_gate(self, job: UUID) -> None:
-        """Queue all executions that waited for a job to be resumed.
-
-        A claim may move more executions to `waiting` meanwhile; the sweeper finds these.
-        """
-        rows = BATCH
-        while rows == BATCH:
-            promoted = await self._store.open_gate(job, BATCH, self._rank)
-            self._announcer.queued(promoted.lanes)
-            rows = promoted.rows
-
     async def _delete(
         self, namespace: int, ref: str, ending: cancel_job.Ending | None, if_match: int | None, force: bool
     ) -> UUID:
-        """Delete a job. If it is already deleted, only record that executions by `ending` must end, too."""
+        """Delete a job. If it is already deleted, only record the further executions that must end (`ending`)."""
         for _ in range(TRIES):
             before = _matched(await find_job(self._store, namespace, ref), if_match)
             refuse_owned(before.job, "deleted")

@@ -4,6 +4,7 @@ All jobs are read and derived here, before the transaction that writes them. Tha
 that nothing was changed meanwhile (`owned_changes`); otherwise the change is drafted anew.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -26,7 +27,7 @@ from horae.store.definitions import job_reads, owned
 from horae.store.definitions.jobs import StoredJob
 from horae.store.definitions.owned import OwnedJob
 
-MOST_OWNED = 1_000  # owned jobs that one change writes
+MOST_OWNED = 1_000  # owned jobs of a workflow
 NewId = Callable[[], UUID]
 
 
@@ -50,7 +51,7 @@ class OwnedJobsPlan(Struct, frozen=True, kw_only=True):
     uses: tuple[tuple[UUID | None, frozenset[UUID]], ...] = ()  # job -> jobs that it runs; None: the job being written
     removed: frozenset[UUID] = frozenset()  # owned jobs that no step needs any more
     versions: Mapping[UUID, int] = {}  # the versions of jobs from which the plan was made
-    owners: frozenset[UUID] = frozenset()  # workflows with owned jobs that were read
+    owners: frozenset[UUID] = frozenset()  # workflows whose owned jobs were read
     existing: frozenset[UUID] = frozenset()  # the owned jobs of `owners`, and all jobs derived from the written job
     sibling_workflows: frozenset[UUID] = frozenset()  # workflows in the same change, which derive their own jobs
 
@@ -101,7 +102,7 @@ class OwnedJobPlanner:
 
 
 def _refuse_sensitive(spec: Spec, workflow: str = "") -> None:
-    """Refuse sensitive jobs as steps: expressions of the workflow read params and results of steps in the store."""
+    """Refuse sensitive jobs as steps: expressions of the workflow read the steps' stored params and results."""
     if spec.sensitive:
         remedy = "Remove `sensitive` from the job, or submit the job from a step that is a function."
         reason = f'the workflow "{workflow}" runs it' if workflow else "a workflow cannot run it"
@@ -126,6 +127,7 @@ class _Draft:
         self._existing = {(owned_job.owner, _inside(owned_job.name)): owned_job for owned_job in existing}
         self._known = frozenset(owned_job.id for owned_job in (*existing, *copies))
         self._kept: list[OwnedJobDraft] = []
+        self._owned: Counter[UUID | None] = Counter()  # owned jobs by workflow
         self.uses: list[tuple[UUID | None, frozenset[UUID]]] = []
         self._seen: dict[UUID, int] = {}
 
@@ -181,10 +183,11 @@ class _Draft:
         *,
         changed: Spec | None = None,
     ) -> OwnedJobDraft | None:
-        """Return the owned job of a step, if the step has more options than the job it runs."""
+        """Return the owned job of a step, or None if the step has no options of its own."""
         if not call.own:
             return None
-        if len(self._kept) >= MOST_OWNED:
+        self._owned[owner] += 1
+        if self._owned[owner] > MOST_OWNED:
             detail = f"More than {MOST_OWNED} jobs would have to be stored for the steps of this workflow."
             raise BadInput(detail, "Let some steps name existing jobs instead.", field="workflow.steps")
         before = self._existing.get((owner or self._changing, _inside(name)))  # type: ignore[arg-type]
@@ -239,6 +242,12 @@ class _Draft:
         return structs.replace(stored, job=structs.replace(stored.job, spec=spec))
 
     async def _missing(self, ref: str) -> BadInput:
+        job_id = as_id(ref)
+        stored = await self._store.job(job_id, self._namespace) if job_id else None
+        if stored is not None:
+            check_job(stored.job, ref)
+            remedy = f"Bring it back first: `horae jobs restore {job_id}`; or let the step run another job."
+            return BadInput(f'It runs job "{stored.job.name}", which is deleted.', remedy, field="job", missing=[ref])
         near = nearest(ref, visible(await self._store.read(lambda: job_reads.names(self._namespace))))
         remedy = f"Did you mean {in_quotes(near)}? " if near else ""
         shown = ref[:60]
@@ -280,7 +289,7 @@ def _inside(name: str) -> str:
 def _of_owned(own_job: OwnedJobDraft | None, call: Call) -> dict[str, Any]:
     """Return a step's reference to its owned job.
 
-    Only a job that is defined in the workflow alone has a fixed version.
+    The version is fixed only if the step itself defines the job.
     """
     if own_job is None:
         return {"owned": "", "version": 0}

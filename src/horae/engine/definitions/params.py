@@ -10,9 +10,11 @@ from difflib import get_close_matches
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from horae.errors import BadInput, HoraeError
 from horae.model.definitions.job import Job, Spec
-from horae.model.documents.schema import CheckBudget, ParamsCheck, check_schema
+from horae.model.documents.schema import CheckBudget, ParamsCheck, Problem, check_schema
 from horae.model.documents.schema_cost import MOST_UNITS
 from horae.model.executions.parcel import check_item, decode_if_small
 from horae.model.workflows.decisions.expressions import IN_FOREACH, OF_ERROR, whole_expression
@@ -24,6 +26,12 @@ TOGETHER = 500  # items that are decoded together
 A_TURN = MOST_UNITS // 4  # units of checking work after which other requests get their turn
 _NOT_TEXTS = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "array": "a list"}
 _KNOWN = IN_FOREACH | OF_ERROR
+# Keywords of JSON Schema that concern all members of an object together.
+_OF_WHOLE = {
+    *("required", "minProperties", "maxProperties", "dependentRequired", "dependentSchemas", "dependencies"),
+    *("patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames", "const", "enum"),
+    *("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "$ref", "$dynamicRef", "$recursiveRef"),
+}
 _WHOLE = 'An expression without text around it keeps the type of its value: "${steps.extract.result.rows}".'
 
 
@@ -48,7 +56,7 @@ class ParamsChecker:
         problem = fit.problem(item, units)
         if problem is not None:
             where = ".".join(["params", *problem.path])
-            detail = f'{where} of job "{job.spec.name}": {problem.message}'
+            detail = f'{where} of job "{job.spec.name}": {problem.message}.'
             raise BadInput(detail, "See the job's `schema`.", field=where)
 
     async def yield_turn(self) -> None:
@@ -61,7 +69,7 @@ class ParamsChecker:
                 await asyncio.sleep(0)
 
     async def check_all(self, items: Sequence[bytes], job: Job) -> dict[int, HoraeError]:
-        """Return the errors of items by index. Groups of items without errors are usually checked quickly at once."""
+        """Return the errors of items by index. A group of items without errors usually needs only one quick check."""
         wrong: dict[int, HoraeError] = {}
         for begin in range(0, len(items), TOGETHER):
             group = items[begin : begin + TOGETHER]
@@ -101,33 +109,40 @@ def check_params(call: Call, spec: Spec, *, each: bool) -> None:
 
     `each` says that the step is a foreach: its items are the params, unless the step gives params.
     """
-    if spec.schema is None or (call.params is None and (each or call.inline)):
-        return
+    if spec.schema is None or spec.batch is not None or (call.params is None and (each or call.inline)):
+        return  # the params of a batch are checked when its first item starts
     given, schema = call.params or {}, spec.schema
     known = schema.get("properties", {})
     for name in schema.get("required", ()):
         if name not in given and name not in spec.params:
             remedy = f'Add "params": {{"{name}": ...}}.'
             raise BadInput(f'params lacks "{name}", which job "{spec.name}" needs.', remedy, field="params")
-    if schema.get("additionalProperties") is False:
+    if schema.get("additionalProperties") is False and "patternProperties" not in schema:
         for name in given:
             if name not in known:
                 near = get_close_matches(name, list(known), n=1)
                 remedy = f'Did you mean "{near[0]}"?' if near else f"Its parameters are: {', '.join(known) or 'none'}."
                 detail = f'Job "{spec.name}" has no parameter "{name[:60]}".'
                 raise BadInput(detail, remedy, field=f"params.{name[:60]}")
-    _check_values({name: value for name, value in given.items() if name in known}, schema, spec.name)
-
-
-def _check_values(given: dict[str, Any], schema: dict[str, Any], job: str) -> None:
-    literal = {name: value for name, value in given.items() if not _has_expression(value)}
-    loose = {key: part for key, part in schema.items() if key != "required"}
-    problem = check_schema(loose, "schema").problem(literal)
+    problem = _problem(given, spec)
     if problem is not None:
         where = ".".join(["params", *problem.path])
-        raise BadInput(f'{where} of job "{job}": {problem.message}.', "See the job's `schema`.", field=where)
+        raise BadInput(f'{where} of job "{spec.name}": {problem.message}.', "See the job's `schema`.", field=where)
+    _check_expressions({name: value for name, value in given.items() if name in known}, known, spec.name)
+
+
+def _problem(given: dict[str, Any], spec: Spec) -> Problem | None:
+    """Return the first error of params. If some are still unknown, each of the others is checked by itself."""
+    if not _has_expression(given):
+        return ParamsCheck(spec).problem(msgspec.json.encode(given))
+    literal = {name: value for name, value in given.items() if not _has_expression(value)}
+    apart = {key: part for key, part in (spec.schema or {}).items() if key not in _OF_WHOLE}
+    return check_schema(apart, "schema").problem(literal)
+
+
+def _check_expressions(given: dict[str, Any], known: dict[str, Any], job: str) -> None:
     for name, value in given.items():
-        wanted = schema["properties"][name]
+        wanted = known[name]
         if not isinstance(value, str) or "${" not in value or not isinstance(wanted, dict):
             continue
         word = _NOT_TEXTS.get(str(wanted.get("type")))

@@ -62,7 +62,7 @@ def check_job(job: Job, ref: str) -> None:
 
 
 def visible(names: Sequence[str]) -> list[str]:
-    """Return the names of other jobs that the actor may see: none if its scope has queues."""
+    """Return those of the jobs' names that the actor may see: none if its scope has queues."""
     actor = ACTOR.get()
     return [name for name in names if not actor.queues and actor.covers_name(owner_of(name))]
 

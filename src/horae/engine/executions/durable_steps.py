@@ -69,7 +69,7 @@ class DurableSteps:
         return [[next(answers) for _ in own_steps] for _, own_steps in calls]
 
     async def known(self, namespace: int, session: UUID, parcel: UUID, item: int, after: str = "") -> KnownSteps:
-        """Return the finished steps of an item that the session holds, in pages: the names after `after`."""
+        """Return a page of the finished steps of an item that the session holds: the steps with names after `after`."""
         await self._sessions.get(namespace, session)
         found = await self._store.read(lambda: steps.recall(session, parcel, item, namespace, after))
         if found is None:

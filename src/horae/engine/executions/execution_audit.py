@@ -34,7 +34,7 @@ class ExecutionAuditor:
     async def executions(self, *, repair: bool = False) -> ExecutionsAudit:
         """Check every execution.
 
-        Apparent inconsistencies are read twice, because executions move between shelves meanwhile.
+        Each page is read at one instant, because executions move between shelves meanwhile.
 
         After a repair everything is checked again: the report then shows what the repair left.
         """

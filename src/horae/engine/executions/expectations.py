@@ -51,7 +51,7 @@ class Expectations:
             self._own.add(end.job)
 
     async def step(self) -> Wait:
-        """Read expected times of jobs that did not end on this server lately."""
+        """Read the expected times of jobs with no execution that ended on this server lately."""
         since = self._env.now() // MINUTE - self._back
         learned = await self._store.read(lambda: expected_since(since))
         self._back = LATELY

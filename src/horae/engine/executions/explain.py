@@ -56,7 +56,7 @@ class Explainer:
     async def starts_at(self, namespace: int, execution_id: UUID) -> Instant | None:
         """Estimate the start of an execution that has not begun; None if it cannot be estimated.
 
-        Raises as `execution`.
+        Raises the errors of `execution`.
         """
         found = await self._executions.find(namespace, execution_id)
         _, start = await self._blockers_and_start(found, await self._sessions(namespace))

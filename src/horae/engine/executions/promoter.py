@@ -1,7 +1,5 @@
 """Due times of executions that no worker holds: promotion to the queue, and timeouts."""
 
-from uuid import UUID
-
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
@@ -11,7 +9,7 @@ from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, Instant
 from horae.store.contract import Store
 from horae.store.executions.leaving import timeouts
-from horae.store.executions.promote import LONG_AGO, PromotionResult
+from horae.store.executions.promote import LONG_AGO
 
 CHECK_EVERY = 1.0  # seconds between checks that need no hint
 RETRY_HELD = 0.05  # seconds before rows that other servers hold are checked again
@@ -23,9 +21,9 @@ def wait_until(instant: Instant | None, now: Instant) -> Wait:
 
 
 def is_held(instant: Instant | None, asked_at: Instant) -> bool:
-    """Return whether the earliest stored row was already due when a statement that found nothing ran (`asked_at`).
+    """Return whether the earliest stored row was already due at `asked_at`, when a statement found nothing.
 
-    Then another transaction holds the row, and it must be looked for again in a moment.
+    Then another transaction holds the row, and the statement must run again in a moment.
     """
     return instant is not None and instant <= asked_at
 
@@ -74,25 +72,15 @@ class Promoter:
         return wait_until(self._next, self._env.now())
 
     def _from(self) -> Instant:
-        """Return the instant from which due executions are searched, because earlier ones have been queued.
+        """Return the instant from which to look for due executions; earlier ones have been queued.
 
-        Once a second, all due executions are searched.
+        Once a second, look for all due executions.
         """
         now = self._env.clock.monotonic()
         if now < self._scan_at:
             return self._low
         self._scan_at = now + CHECK_EVERY
         return LONG_AGO
-
-    async def open_gate(self, job: UUID) -> int:
-        """Queue all executions that waited for their job to be resumed; return their number."""
-        total = 0
-        while True:
-            promoted: PromotionResult = await self._store.open_gate(job, self._batch, self._directory.rank)
-            self._hints.send(Hint(lanes=promoted.lanes))
-            total += promoted.rows
-            if promoted.rows < self._batch:
-                return total
 
 
 class TimeoutEnforcer:

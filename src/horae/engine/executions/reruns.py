@@ -1,6 +1,6 @@
 """Reruns: an ended execution is run again as a new one, from the beginning or from the step that failed.
 
-A rerun may close a dead letter in the history of the failure.
+A rerun may close the dead letter of a failure.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -60,12 +60,15 @@ class Reruns:
                 raise BadInput(
                     f"Execution {execution.id} is not a workflow.", "Run it again without these options.", field="from"
                 )
-        elif options.latest:
-            now = await self._store.read(lambda: workflow_reads.present_plan(execution.job))
-            _check(now or known.plan, options)
         else:
-            version = known.held.workflow.version
-            _check(known.plan, options)
+            now = await self._store.read(lambda: workflow_reads.present_plan(execution.job))
+            if now is None:
+                _refuse_steps(execution.job, options)
+            elif options.latest:
+                _check(now, options)
+            else:
+                version = known.held.workflow.version
+                _check(known.plan, options)
         extra = execution.extra
         rerun = Rerun(
             of=execution.id,
@@ -87,6 +90,13 @@ class Reruns:
         return receipt
 
 
+def _refuse_steps(job: UUID, options: RerunRequest) -> None:
+    """Refuse to run steps of a job that is no workflow any more. Raises Conflict."""
+    if not options.latest or options.since or options.breakpoints:
+        remedy = "Run it again as the job is now, with `latest` only; or make the job a workflow again."
+        raise Conflict(f"Job {job} is no workflow any more, so its steps cannot run again.", remedy)
+
+
 def _check(plan: Plan, options: RerunRequest) -> None:
     """Refuse unknown steps. Raises BadInput."""
     main = plan.order["main"]
@@ -101,7 +111,7 @@ def patched_params(params: Raw, patch: dict[str, Any]) -> Raw:
     """Return params after a merge patch. Raises BadInput for sealed params."""
     if is_sealed(params):
         remedy = "Run it again as it is, or submit it with all its params."
-        raise BadInput("Its params are sealed, and cannot be changed in part.", remedy, field="params")
+        raise BadInput("The params are sealed, and cannot be changed in part.", remedy, field="params")
     return Raw(msgspec.json.encode(merge(msgspec.json.decode(params), patch)))
 
 

@@ -180,7 +180,7 @@ class Resolver:
         if stored.choice is not None:
             stored = self._arm(stored, item, request.tags)
         spec, extra = stored.job.spec, _extra(wanted, index, request)
-        self._params.check(whole_params(item, spec, retries=extra.retry_of is not None), stored.job)
+        self._params.check(whole_params(item, spec, repeats=extra.repeats), stored.job)
         envelope = with_circuit_key(self._envelope(wanted, request, stored, now), spec, item, request.tags)
         envelope = with_affinity_key(envelope, spec, item, request.tags)
         if stored.chosen:
@@ -236,17 +236,6 @@ def check_key(request: Submit) -> None:
         raise BadInput("`keyFor` is given without `key`.", "Give `key`, too, or remove `keyFor`.", field="keyFor")
 
 
-def without_refused(wanted: SubmissionRequest, refused: dict[int, HoraeError]) -> SubmissionRequest:
-    """Return a request without its refused items, in case it must be resolved again."""
-    if not refused:
-        return wanted
-    if wanted.items is not None:
-        return structs.replace(wanted, items=[item for i, item in enumerate(wanted.items) if i not in refused])
-    accepted = [i for i in range(len(wanted.requests)) if i not in refused]
-    extras = None if wanted.extras is None else [wanted.extras[i] for i in accepted]
-    return structs.replace(wanted, requests=[wanted.requests[i] for i in accepted], extras=extras)
-
-
 def _placed(error: HoraeError, index: int, count: int) -> HoraeError:
     """Add the item's index to an error if there are several items."""
     if count > 1:
@@ -275,7 +264,7 @@ def _interval(request: Submit) -> tuple[Instant, Instant] | None:
 
 
 def _patience(request: Submit, stored: StoredJob) -> Micros | None:
-    """Return the time for which an execution waits for its dependencies, if the request wants that and it has any."""
+    """Return how long an execution waits for its job's dependencies; None if it waits for none."""
     spec = stored.job.spec
     return spec.dependency_timeout if request.wait_for_dependencies and spec.dependencies else None
 
@@ -318,27 +307,27 @@ def deadline_of(request: Submit, usual: Micros | None, due_at: Instant, now: Ins
         return deadline_after(start, request.within)
     assert request.deadline is not None
     if request.deadline <= start:
-        problem = "has passed" if request.deadline <= now else f"is before it is due ({format_instant(start)})"
+        problem = "has passed" if request.deadline <= now else f"is before the due time ({format_instant(start)})"
         remedy = "Give a deadline that can still be met, or remove the deadline."
         raise BadInput(f"The deadline {format_instant(request.deadline)} {problem}.", remedy, field="deadline")
     return request.deadline
 
 
-def whole_params(item: bytes, spec: Spec, *, retries: bool) -> bytes:
+def whole_params(item: bytes, spec: Spec, *, repeats: bool) -> bytes:
     """Return the params that an execution will see, as far as they are known: a batch gets a list of items.
 
-    The params of a retry already have this form.
+    The params of an execution that runs again already have this form.
     """
-    return item if spec.batch is None or retries else start_batch(item)
+    return item if spec.batch is None or repeats else start_batch(item)
 
 
 def with_deduplication(execution: NewExecution, spec: Spec) -> NewExecution:
     """Return a submission with the deduplication keys of its job's rules. Raises BadInput when one cannot be filled in.
 
-    A retry after a failure is not batched, debounced or answered from the cache, because a user wants it to run. Only a
-    live execution with the same unique key conflicts with it, not the failed one.
+    An execution that runs again is not batched, debounced or answered from the cache, because a user wants it to run.
+    Only a live execution with the same unique key conflicts with it, not the one that ended.
     """
-    if execution.extra.retry_of is not None:
+    if execution.extra.repeats:
         live = None if spec.unique is None else structs.replace(spec.unique, span=None, keep="first")
         return structs.replace(execution, deduplication=unique_key(spec, execution.item, live))
     refuse_timed(spec, delayed=execution.envelope.due_at > 0, waits=execution.patience is not None)

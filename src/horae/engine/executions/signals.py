@@ -22,7 +22,7 @@ from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import by_hand as workflow_by_hand
 from horae.store.workflows.workflow_run import keep_secret
 
-TRIES, PAUSES = 100, 10  # tries without a pause, then tries after a pause each
+TRIES, PAUSES = 100, 10  # tries without a pause, then tries with a pause before each
 PAUSE = 0.05  # seconds
 
 
@@ -48,9 +48,6 @@ class SignalSender:
         if sent.verdict == "final":
             remedy = "See `horae executions show` for its result."
             raise Conflict(f"Execution {execution} has ended.", remedy)
-        if sent.verdict == "full":
-            detail = f"{MOST_KEPT} signals already wait to be received by execution {execution}."
-            raise Conflict(detail, "Send more when it has received some.")
         self._hints.send(Hint(wake_at=sent.wake_at))
         return SignalView(execution_id=execution, name=name, delivered=sent.verdict == "delivered")
 
@@ -64,7 +61,10 @@ class SignalSender:
         return (yield from signals.send(parcel_of(execution), index_of(execution), signal, now))
 
     async def deliver(self, execution: UUID, signal: Signal) -> signals.SignalResult:
-        """Deliver a signal. Try again while the execution moves from one state to another."""
+        """Deliver a signal. Try again while the execution moves from one state to another.
+
+        Raises Conflict when too many signals wait for the execution, and Busy when it moves all the time.
+        """
         for tried in range(TRIES + PAUSES):
             if tried >= TRIES:
                 await self._env.clock.sleep(PAUSE)
@@ -72,6 +72,9 @@ class SignalSender:
             sent = await self._store.change(partial(self._deliver, execution, signal, consequences))
             self._store.started(consequences)
             self._store.created(consequences.parcels)
+            if sent.verdict == "full":
+                detail = f"{MOST_KEPT} signals already wait to be received by execution {execution}."
+                raise Conflict(detail, "Send more when it has received some.")
             if sent.verdict not in ("moving", "unknown"):
                 return sent
         raise Busy("The execution changed its state each time that Horae tried to deliver the signal.")
@@ -90,7 +93,7 @@ def _check(name: str, payload: Raw) -> None:
 
 
 class Callbacks:
-    """Receives calls for waiting steps. The token in the URL is the credential, is for one step and counts once."""
+    """Receives calls for waiting steps. The URL's token is the credential for one step; only its first call counts."""
 
     def __init__(self, store: Store, signals: SignalSender) -> None:
         self._store, self._signals = store, signals
@@ -107,13 +110,17 @@ class Callbacks:
         return self._secret
 
     async def receive(self, token: str, body: Raw) -> SignalView:
-        """Deliver a call and its body to a step. Raises NotFound for a forged token."""
+        """Deliver a call and its body to a step.
+
+        Raises NotFound for a forged token, and Conflict when the workflow has ended.
+        """
         found = read_token(self._secret, token)
         if found is None:
             raise NotFound("There is no such callback.", "Use the URL as the workflow gave it.")
         execution, step = found
         name = f"{CALLBACK}{step}"
-        signal = Signal(id=uuid5(execution, name), name=name, payload=bytes(body) or b"null")
+        # Users choose the keys of signals, so the id of a callback is none that a key can have.
+        signal = Signal(id=uuid5(uuid5(execution, CALLBACK), step), name=name, payload=bytes(body) or b"null")
         sent = await self._signals.deliver(execution, signal)
         if sent.verdict == "final":
             raise Conflict("The workflow has ended.", "The call was too late, or no longer needed.")

@@ -11,7 +11,7 @@ from horae.engine.base.execution_sealing import ExecutionSealer
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.batcher import Batcher
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.executions.resolver import Resolver, SubmissionRequest, without_refused
+from horae.engine.executions.resolver import Resolver, SubmissionRequest
 from horae.engine.fleet.answers import ParcelCache
 from horae.engine.fleet.parking import ParkingLot
 from horae.engine.settings import EngineSettings
@@ -34,14 +34,17 @@ from horae.model.executions.submission import (
 from horae.model.executions.tracer import Tracer
 from horae.model.fleet.submit import Submit
 from horae.store.contract import Store
-from horae.store.executions.entering.idempotency import TwinRequests
-from horae.store.executions.entering.submit import JobMoved
+from horae.store.executions.entering.submit import JobMoved, first_answer
 
 RESOLVE_TRIES = 3
 
 
+Refused = dict[int, HoraeError] | None  # errors of refused items by index; None if one of them refuses the request
+
+
 class _Pending(Struct, frozen=True):
     wanted: SubmissionRequest
+    refused: Refused
     submission: Submission
     size: int
 
@@ -97,10 +100,7 @@ class Submitter:
             idempotency=idempotency,
         )  # fmt: skip
         refused: dict[int, HoraeError] = {}
-        receipts = await self._accept(wanted, refused if partial else None)
-        if len(receipts) != len(requests) - len(refused):
-            raise Conflict("Other items of this request were refused when it was first answered.", "Use a new key.")
-        accepted = iter(receipts)
+        accepted = iter(await self._accept(wanted, refused if partial else None))
         return [refused[i] if i in refused else next(accepted) for i in range(len(requests))]
 
     async def submit_all(
@@ -138,15 +138,24 @@ class Submitter:
         refused: dict[int, HoraeError] = {}
         return await self._accept(wanted, refused if partial else None), refused
 
-    async def _accept(self, wanted: SubmissionRequest, refused: dict[int, HoraeError] | None) -> list[Receipt]:
-        """Resolve and commit a request. Refused items are collected and left out."""
-        if self._tracer is not None and wanted.requests:
-            return await self._traced(self._tracer, wanted, refused)
-        return await self._admit(wanted, refused)
+    async def _accept(self, wanted: SubmissionRequest, refused: Refused) -> list[Receipt]:
+        """Resolve and commit a request. Refused items are collected and left out.
 
-    async def _traced(
-        self, tracer: Tracer, wanted: SubmissionRequest, refused: dict[int, HoraeError] | None
-    ) -> list[Receipt]:
+        A repeated request gets its first answer, also if it would be refused now. Raises Conflict if this answer
+        belongs to other items than those that are accepted now.
+        """
+        if self._tracer is not None and wanted.requests:
+            receipts = await self._traced(self._tracer, wanted, refused)
+        else:
+            receipts = await self._admit(wanted, refused)
+        count = sum(receipt.count for receipt in receipts)
+        if refused and count == wanted.count:
+            refused.clear()
+        if count != wanted.count - len(refused or ()):
+            raise Conflict("Other items of this request were refused when it was first answered.", "Use a new key.")
+        return receipts
+
+    async def _traced(self, tracer: Tracer, wanted: SubmissionRequest, refused: Refused) -> list[Receipt]:
         """Accept a request in a trace span that its executions refer to."""
         span = tracer.submitting(wanted.requests)
         if span is None:
@@ -165,7 +174,7 @@ class Submitter:
             alone = [receipt.execution_id for receipt in receipts if receipt.count == 1]
             tracer.submitted(span, wanted.requests[0].job[:128], wanted.count, alone, error)
 
-    async def _admit(self, wanted: SubmissionRequest, refused: dict[int, HoraeError] | None) -> list[Receipt]:
+    async def _admit(self, wanted: SubmissionRequest, refused: Refused) -> list[Receipt]:
         namespace = wanted.namespace
         if len(self._batcher) >= self._settings.max_pending // 2 and self._is_crowded(namespace):
             raise Busy("Too many submissions wait for the store.")
@@ -189,19 +198,32 @@ class Submitter:
         together = sum(map(weight, self._pending.keys() | {namespace}))
         return self._pending.get(namespace, 0) >= most * weight(namespace) / together
 
-    async def _commit_soon(self, wanted: SubmissionRequest, refused: dict[int, HoraeError] | None) -> list[Receipt]:
+    async def _commit_soon(self, wanted: SubmissionRequest, refused: Refused) -> list[Receipt]:
         self._quotas.check_submit_rate(wanted.namespace, wanted.count)
-        submission = await self._resolver.resolve(wanted, refused)
+        try:
+            submission = await self._resolver.resolve(wanted, refused)
+        except HoraeError:
+            if (answer := await self._first_answer(wanted)) is not None:
+                return answer
+            raise
         if not submission.executions:
-            return []
+            return await self._first_answer(wanted) or []
         size = sum(map(_bytes_of, submission.executions))
-        pending = _Pending(without_refused(wanted, refused or {}), submission, size)
+        pending = _Pending(wanted, refused, submission, size)
         try:
             place = wanted.namespace, submission.executions[0].envelope.queue
             return await self._quotas.retry_while_full(place, wanted.count, lambda: self._batcher.do(pending))
         except OverQuota:
             self._quotas.count_refused(wanted.namespace, wanted.count)
             raise
+
+    async def _first_answer(self, wanted: SubmissionRequest) -> list[Receipt] | None:
+        """Return the answer to an earlier request with the same key."""
+        own, now = wanted.idempotency, self._env.now()
+        if own is None:
+            return None
+        known = await self._store.read(lambda: first_answer(own, now))
+        return None if known is None else _repeated(known, wanted)
 
     @property
     def batches(self) -> Buckets:
@@ -220,13 +242,7 @@ class Submitter:
             self._directory.forget(moved.jobs)
             if len(batch) > 1:
                 raise
-            return [await self._commit_anew(batch[0].wanted)]
-        except TwinRequests:
-            if len(batch) > 1:
-                raise
-            return [
-                Conflict("The same request is under way.", "Wait for its answer, then repeat it with the same key.")
-            ]
+            return [await self._commit_anew(batch[0].wanted, batch[0].refused)]
         return [_answer(answer, pending.wanted) for answer, pending in zip(done.answers, batch, strict=True)]
 
     async def _store_all(self, submissions: Sequence[Submission]) -> SubmitResult:
@@ -240,10 +256,15 @@ class Submitter:
         self._tell(done)
         return done
 
-    async def _commit_anew(self, wanted: SubmissionRequest) -> list[Receipt] | BaseException:
+    async def _commit_anew(self, wanted: SubmissionRequest, refused: Refused) -> list[Receipt] | BaseException:
         for _ in range(RESOLVE_TRIES):
+            if refused is not None:
+                refused.clear()
             try:
-                done = await self._store_all([await self._resolver.resolve(wanted, None)])
+                submission = await self._resolver.resolve(wanted, refused)
+                if not submission.executions:
+                    return []
+                done = await self._store_all([submission])
             except JobMoved as moved:
                 self._directory.forget(moved.jobs)
             except HoraeError as error:
@@ -291,15 +312,19 @@ def _bytes_of(new: NewItems) -> int:
 def _answer(
     answer: list[Receipt] | RepeatedRequest | ReusedKey, wanted: SubmissionRequest
 ) -> list[Receipt] | BaseException:
-    """Return the answer of one request.
-
-    A repeated request gets its first answer. If an execution repeated a call that submits children, the receipts are
-    also marked as deduplicated.
-    """
+    """Return the answer of one request. A repeated request gets its first answer."""
     if isinstance(answer, ReusedKey):
         return KeyReused("This Idempotency-Key was used with another body before.", "Use a new key for a new request.")
     if not isinstance(answer, RepeatedRequest):
         return answer
+    return _repeated(answer.answer, wanted)
+
+
+def _repeated(receipts: list[Receipt], wanted: SubmissionRequest) -> list[Receipt]:
+    """Return the first answer to a repeated request.
+
+    If an execution repeated a call that submits children, the receipts are marked as deduplicated.
+    """
     if wanted.origin == "child":
-        return [structs.replace(receipt, deduplicated=True) for receipt in answer.answer]
-    return answer.answer
+        return [structs.replace(receipt, deduplicated=True) for receipt in receipts]
+    return receipts

@@ -3,14 +3,13 @@
 The server is selected by a duty: a lease in the store. Two servers at a time would also be safe.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
 import structlog
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.definitions.job_deletions import JobDeletions
-from horae.engine.executions.promoter import Promoter
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, Instant
@@ -50,14 +49,18 @@ class Sweeper:
         store: Store,
         node: UUID,
         settings: EngineSettings,
-        promoter: Promoter,
         clock: ClockWatch,
+        open_gate: Callable[[UUID], Awaitable[None]],
         deletions: JobDeletions,
         sweeps: Sequence[Sweep] = (),
     ) -> None:
-        """Make a sweeper; `sweeps` delete the expired rows of features."""
+        """Make a sweeper.
+
+        `open_gate` queues executions that waited for their job to be resumed. `sweeps` delete the expired rows of
+        features.
+        """
         self._env, self._store, self._node, self._settings = env, store, node, settings
-        self._promoter, self._clock, self._deletions = promoter, clock, deletions
+        self._clock, self._open_gate, self._deletions = clock, open_gate, deletions
         self._sweeps = tuple(sweeps)
         self._fires_low = 0
         self._keys_walked = key_expiry.START
@@ -140,7 +143,7 @@ class Sweeper:
         self._fires_low = before - LATE_BY
 
     async def _finish_deletions(self) -> None:
-        """Continue unfinished deletions of jobs: a server stopped, or another transaction had locked some slices."""
+        """Continue deletions of jobs that a stopped server or a lock of another transaction left unfinished."""
         for job in await self._deletions.unfinished():
             await self._deletions.finish(job)
 
@@ -151,7 +154,7 @@ class Sweeper:
         running slices whose session does not exist, so that the rescuer takes these slices back.
         """
         for job in await self._store.gates_left_open():
-            await self._promoter.open_gate(job)
+            await self._open_gate(job)
         lost = await self._store.write(lambda: housekeeping.adopt_orphans(self._env.now()))
         if lost:
             log.error("running slices without a session were found", sessions=[str(session) for session in lost])

@@ -96,7 +96,7 @@ class AnswerBuilder:
         ignored: Sequence[Range] = (),
         drain: bool = False,
     ) -> bytes:
-        """Encode one answer: slices with items, definitions and secrets, and what the worker shall do.
+        """Encode one answer: slices with items, definitions and secrets, and what the worker must do.
 
         `requests` are requests to stop executions, `hand_back` are prefetched ranges that the worker must return, and
         `ignored` are reported ranges that matched nothing. The secrets are read in the session's namespace. The tokens

@@ -83,7 +83,7 @@ def _serves(session: Session, queue: str) -> bool:
 
 
 def _service_rate(activity: autoscale.QueueActivity, now: float) -> float:
-    """Return the executions that ended per second, in this minute and the one before."""
+    """Return how many executions ended per second in this minute and the one before."""
     minute = int(now // MINUTE)
     ended = sum(count for at, (count, _) in activity.ended.items() if at >= minute - 1)
     return ended / (MINUTE + now % MINUTE)

@@ -95,7 +95,7 @@ class Gateway:
         self._seals = seals  # seals the results of sensitive jobs
         self._sessions, self._parking_lot, self._hand_backs, self._answers = sessions, parking_lot, hand_backs, answers
         self.durable_steps = DurableSteps(env, store, sessions)
-        self._asked: set[UUID] = set()  # sessions with requests that must be answered at once
+        self._asked: set[UUID] = set()  # sessions with requests that must be delivered at once
         self._batcher: Batcher[IncomingExchange, Reply] = Batcher(self._commit, most=64, in_flight=2, key=_session_of)
         self._reads: Batcher[IncomingExchange, Reply] = Batcher(fail_together(store.look), most=MOST_READ)
         self._requests: Lookup[UUID, list[StopRequest]] = Lookup(store.requests_of, most=MOST_READ)
@@ -105,11 +105,12 @@ class Gateway:
     async def register(
         self, namespace: int, presence: Register, namespace_name: str = "default", key: str = ""
     ) -> Registered:
-        """Register a worker's session, counted for its key. Raises OverQuota."""
+        """Register a worker's session. Raises OverQuota if its key has too many sessions."""
         check_presence(presence)
         await self._refuse_too_many(key)
         session = await self._store.register(namespace, presence, key)
-        self._asked.difference_update(self._sessions.add(session))
+        for silent in self._sessions.add(session):
+            self._forget(silent)
         return Registered(
             session_id=session.id, namespace=namespace_name, session_timeout=self._settings.session_timeout,
             heartbeat=self._settings.heartbeat, servers=self._answers.servers, now=self._env.now(), epoch=session.epoch,
@@ -232,6 +233,8 @@ class Gateway:
         """Wait for work, and return the answer: claimed slices, requests to the worker, or nothing."""
         up, session = incoming.exchange, incoming.session
         wait = min(up.wait, self._settings.heartbeat) * self._share_of_wait(known)
+        if session in self._asked:  # a request was made while the exchange was committed
+            wait = 0
         want = want_of(incoming, known.session.concurrency)
         until = self._env.clock.monotonic() + wait / 1_000_000
         if len(self._parking_lot) >= CROWD:
@@ -256,8 +259,8 @@ class Gateway:
     def _share_of_wait(self, known: CachedSession) -> float:
         """Return the part of its wait that a session waits.
 
-        For the first wait of a session from another server it is small and random: if many sessions move here together,
-        their heartbeats come early and spread out.
+        It is small and random for the first wait of a session from another server, so that the heartbeats of many
+        sessions that move here together come early and spread out.
         """
         if not known.is_new:
             return 1.0
@@ -273,16 +276,21 @@ class Gateway:
         *,
         with_requests: bool,
     ) -> bytes:
-        """Encode an answer. It contains the requests to the worker if it brings no work, or if one was just made."""
+        """Encode an answer. It contains the requests to the worker if it brings no work or a request was just made."""
         session = known.session.id
         requests: list[Request] = []
         hand_back: list[Range] = []
         if with_requests or session in self._asked:
             self._asked.discard(session)
-            hand_back = await self._hand_backs.take(session)
+            try:
+                stops = await self._requests.get(session) or ()
+                hand_back = await self._hand_backs.take(session)
+            except BaseException:
+                self._asked.add(session)
+                raise
             requests = [
                 Request(parcel=parcel, item=item, attempt=attempt, kind=kind)  # type: ignore[arg-type]
-                for parcel, item, attempt, kind in await self._requests.get(session) or ()
+                for parcel, item, attempt, kind in stops
             ]
         answer = await self._answers.encode(
             granted,

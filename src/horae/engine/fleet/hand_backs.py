@@ -173,7 +173,7 @@ class HandBacks:
         return max((ready[queue] - MARGIN for ready in self._ready.values()), default=None)
 
     def _behind(self, lane: int, queue: int, rank: int, now: float) -> list[UUID]:
-        """Return able sessions that hold a prefetched execution behind this one, highest prefetched rank first."""
+        """Return sessions that serve the lane and hold a prefetched execution behind this one, highest rank first."""
         able = [
             (ready.get(queue, 0), session)
             for session, ready in self._ready.items()
@@ -184,13 +184,20 @@ class HandBacks:
         return [session for _, session in sorted(able, reverse=True)]
 
     async def take(self, session: UUID) -> list[Range]:
-        """Return the ranges that a session must hand back, and forget the requests."""
-        requests = [(queue, -LAST, False) for queue in sorted(self._held_of.pop(session, ()))]
-        due = self._due.pop(session, None)
-        if due is not None and (due[2] or due[0] not in {queue for queue, _, _ in requests}):
+        """Return the ranges that a session must hand back, and forget the requests if they could be read."""
+        held, due = self._held_of.pop(session, set()), self._due.pop(session, None)
+        requests = [(queue, -LAST, False) for queue in sorted(held)]
+        if due is not None and (due[2] or due[0] not in held):
             requests.append(due)
         found: dict[tuple[UUID, int], Range] = {}
-        for queue, rank, others in requests:
-            ranges = await self._store.read(lambda: prefetch.held_ready(session, queue, rank, others))  # noqa: B023
-            found |= {(found_range.parcel, found_range.lo): found_range for found_range in ranges}
+        try:
+            for queue, rank, others in requests:
+                ranges = await self._store.read(lambda: prefetch.held_ready(session, queue, rank, others))  # noqa: B023
+                found |= {(found_range.parcel, found_range.lo): found_range for found_range in ranges}
+        except BaseException:
+            if held:
+                self._held_of.setdefault(session, set()).update(held)
+            if due is not None:
+                self._due.setdefault(session, due)
+            raise
         return list(found.values())

@@ -11,12 +11,12 @@ import structlog
 from horae.engine.admission.preference_cache import charge
 from horae.engine.base.counters import Counters
 from horae.engine.base.hints import Hint, Hints
-from horae.engine.definitions.directory import LocalDirectory
+from horae.engine.definitions.directory import HintMarks, LocalDirectory
 from horae.engine.fleet.parking_spots import ParkedExchange, ParkingResult, ParkingSpot, ParkingSpots
 from horae.engine.service import Alarm, Wait
 from horae.engine.topics import Topics
 from horae.env import Env
-from horae.errors import HoraeError, StoreUnavailable
+from horae.errors import Busy, HoraeError, StoreUnavailable
 from horae.model.admission.claim_plan import QueuePreferences
 from horae.model.executions.slice import RunningSlice
 from horae.model.fleet.deal import WorkRequest, capacity
@@ -129,7 +129,7 @@ class ParkingLot:
         except HoraeError:
             for spot in self._spots:
                 if not spot.done.done():
-                    spot.done.set_result(ParkingResult("superseded"))
+                    spot.done.set_exception(Busy("The server is stopping."))
 
     async def step(self) -> Wait:
         """End the waits that are over. The statement for the empty answers also records the sessions' heartbeats."""
@@ -262,11 +262,11 @@ class ParkingLot:
     def handed_over(self, running: Sequence[RunningSlice]) -> None:
         """Answer the waiting exchanges to which new executions were handed over."""
         if running:
-            self.learn_from_claim(ClaimResult(list(running), {}), {})
+            self.learn_from_claim(ClaimResult(list(running), {}), self._directory.marks())
             self.serve(running)
             self.note_commit()
 
-    def learn_from_claim(self, claimed: ClaimResult, marks: dict[int, int]) -> dict[int, int]:
+    def learn_from_claim(self, claimed: ClaimResult, marks: HintMarks) -> dict[int, int]:
         """Update estimates after a claim; return the lanes, with lowest ranks, that a hint must announce again."""
         self.counters.claimed(claimed)
         granted: dict[int, list[RunningSlice]] = {}

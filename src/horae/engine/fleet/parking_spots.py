@@ -1,6 +1,6 @@
 """The spots of a parking lot, indexed by lanes and load, and by the end of their wait.
 
-The cost of a search depends on the number of different sets of lanes and of results, not on the number of exchanges.
+The cost of a search depends on the numbers of results and of different sets of lanes, not on that of exchanges.
 """
 
 import asyncio

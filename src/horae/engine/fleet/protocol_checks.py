@@ -24,7 +24,7 @@ MOST_PIECES = 100  # pieces of one attempt's log in one exchange: each is a stat
 
 
 def check_presence(presence: Register) -> None:
-    """Refuse a registration with another protocol, or with invalid texts or numbers."""
+    """Refuse a registration with another protocol, or with control characters in a text."""
     if not max(FIRST_PROTOCOL, PROTOCOL - 1) <= presence.protocol <= PROTOCOL:
         raise ProtocolMismatch(
             f"The worker speaks protocol {presence.protocol}, this server {PROTOCOL}.",
@@ -67,7 +67,7 @@ def check_exchange(up: Exchange) -> None:
         raise BadInput(f"There are more than {MOST_PIECES} pieces of one log.", remedy, field="logs")
     for log in up.logs:
         if log.seq + len(log.lines) > MOST_LINES:
-            raise BadInput(f"A log has no line {log.seq}.", f"Lines of an attempt are 0 to {MOST_LINES}.", field="seq")
+            raise BadInput(f"Log lines from {log.seq} are too many.", f"{MOST_LINES} are allowed.", field="seq")
     for i, outcome in enumerate(up.outcomes):
         try:
             _check_outcome(outcome)
@@ -81,7 +81,7 @@ def _check_outcome(outcome: Outcome) -> None:
         _check_error(outcome.error)
     size, items = outcome.hi - outcome.lo, f"It names items {outcome.lo} to {outcome.hi}"
     if size < 1:
-        raise BadInput(f"{items}, which are none.", "Send an `hi` above `lo`.", field="hi")
+        raise BadInput(f"{items}, an empty range.", "Send an `hi` above `lo`.", field="hi")
     if outcome.results and len(outcome.results) != size:
         remedy = "Send one result per item, or none when all are null."
         raise BadInput(f"{items} with {len(outcome.results)} results.", remedy, field="results")

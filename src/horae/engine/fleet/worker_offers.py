@@ -15,7 +15,7 @@ FRESH = 20  # offers are cached for this many times as long as reading them took
 
 
 class WorkerOffers:
-    """Offers of live workers. Reading them costs more for a large fleet, so it is read less often."""
+    """Offers of live workers. Reading them costs more for a large fleet, so they are read less often."""
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
@@ -25,7 +25,7 @@ class WorkerOffers:
         ] = {}  # needs -> expiry, warning
 
     async def warning(self, namespace: int, spec: Spec) -> str | None:
-        """Return a warning about a job whose needs no worker that the store remembers has offered, or None."""
+        """Return a warning if no worker that the store remembers has offered what a job needs, else None."""
         if not spec.needs and spec.slots == 1 and not spec.resources:
             return None
         needs, now = (namespace, spec.needs, spec.cost), self._env.clock.monotonic()

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from msgspec import Struct, structs
 
+from horae.engine.base.refs import as_id
 from horae.engine.executions.outcomes import Outcomes
 from horae.engine.settings import EngineSettings
 from horae.env import Env, Instant
@@ -16,7 +17,7 @@ from horae.model.admission.placement.placement import PLAIN, Cost
 from horae.model.base.duration import DAY
 from horae.model.fleet.session import PRESENT, Session, labels_of
 from horae.store.contract import Store
-from horae.store.fleet.sessions import SessionSummary, held_by_lane, session_summaries
+from horae.store.fleet.sessions import SessionSummary, held_by_lane, session_of_worker, session_summaries
 
 Status = Literal["live", "late", "draining", "lost"]
 REMEMBERED = DAY  # a lost worker is listed for this time
@@ -87,7 +88,7 @@ class Workers:
 
         A list ends where it would exceed `MOST_CHARACTERS`.
         """
-        briefs = _newest(await self._sessions(namespace))
+        briefs = _newest(await self._sessions(namespace, MOST))
         total, listed = 0, dict[UUID, SessionSummary]()
         for brief in briefs:
             total += brief.size
@@ -101,7 +102,7 @@ class Workers:
 
     async def fleet(self, namespace: int) -> WorkerCounts:
         """Count the workers of a namespace by status, and their slots."""
-        briefs = _newest(await self._sessions(namespace))
+        briefs = _newest(await self._sessions(namespace, MOST_COUNTED))
         present = [brief for brief in briefs if self._status(brief) != "lost"]
         held = await self._store.read(lambda: held_by_lane(brief.id for brief in present))
         costs = self._costs()
@@ -111,10 +112,9 @@ class Workers:
 
     async def counts(self) -> WorkerCountsByNamespace:
         """Count the workers of all namespaces by status, and their slots."""
-        after, sessions = self._env.now() - REMEMBERED, dict[int, list[SessionSummary]]()
-        for session in await self._store.read(lambda: session_summaries(0, after, MOST_COUNTED)):
-            if session.state != "closed":
-                sessions.setdefault(session.namespace, []).append(session)
+        sessions = dict[int, list[SessionSummary]]()
+        for session in await self._sessions(0, MOST_COUNTED):
+            sessions.setdefault(session.namespace, []).append(session)
         by_status: Counter[tuple[int, Status]] = Counter()
         slots: dict[int, SlotCounts] = {}
         for namespace, briefs in sessions.items():
@@ -139,15 +139,15 @@ class Workers:
         self._outcomes.publish_request(session.id)
         return (await self._shown([await self._store.session(session.id) or session]))[0]
 
-    async def _sessions(self, namespace: int) -> Sequence[SessionSummary]:
+    async def _sessions(self, namespace: int, most: int) -> Sequence[SessionSummary]:
         after = self._env.now() - REMEMBERED
-        sessions = await self._store.read(lambda: session_summaries(namespace, after, MOST))
-        return [session for session in sessions if session.state != "closed"]
+        return await self._store.read(lambda: session_summaries(namespace, after, most))
 
     async def _find(self, namespace: int, ref: str) -> Session:
-        for brief in await self._sessions(namespace):
-            if ref in (brief.worker, str(brief.id)) and (session := await self._store.session(brief.id)):
-                return session
+        after = self._env.now() - REMEMBERED
+        found = await self._store.read(lambda: session_of_worker(namespace, ref, as_id(ref), after))
+        if found is not None:
+            return found
         raise NotFound(f'No worker "{ref}".', "List workers with `horae workers list` or GET /api/v1/workers.")
 
     async def _shown(self, sessions: Sequence[Session]) -> Sequence[WorkerProcess]:

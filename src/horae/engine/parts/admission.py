@@ -28,7 +28,7 @@ class AdmissionPart(ServerPart):
         self.hold_watch = HoldWatch(env, store, directory, hints, base.clock, base.topics)
         self.holds = QueueHolds(env, store, directory, self.hold_watch, hints)
         self.queues = Queues(env, store, directory, hints, base.outcomes)
-        self.queue_views = QueueViews(store, directory, self.holds)
+        self.queue_views = QueueViews(store, self.holds)
         self.reranker = Reranker(env, store, directory, hints)
         self.circuit_monitor = CircuitMonitor(env, store, base.id, directory, hints, base.clock, base.topics)
         self.circuit_breakers = CircuitBreakers(env, store, self.circuit_monitor)

@@ -38,8 +38,8 @@ class WorkPart(ServerPart):
         self.promoter = Promoter(env, store, directory, hints, settings, base.clock)
         self.timeouts = TimeoutEnforcer(env, store, settings, base.outcomes, base.clock)
         sweeps = [load(feature.sweep) for feature in base.features if feature.sweep]
-        deletions = definitions.deletions
-        self.sweeper = Sweeper(env, store, base.id, settings, self.promoter, base.clock, deletions, sweeps)
+        open_gate, deletions = definitions.jobs.open_gate, definitions.deletions
+        self.sweeper = Sweeper(env, store, base.id, settings, base.clock, open_gate, deletions, sweeps)
         self.executions = Executions(
             env, store, base.outcomes, waits=definitions.dependencies.describe_waits, held=admission.hold_watch.explain,
             retention=settings.retention, traced=traced,

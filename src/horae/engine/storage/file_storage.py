@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -57,14 +57,15 @@ class Folder:
 
     async def write(self, location: str, pieces: AsyncIterable[bytes]) -> None:
         path = self._root / location
-        await asyncio.to_thread(private.make_folder, path.parent)
-        descriptor = await asyncio.to_thread(private.create_file, path)
+        await asyncio.to_thread(_make_folder, path.parent)
+        opened = asyncio.ensure_future(asyncio.to_thread(private.create_file, path))
         try:
+            descriptor = await asyncio.shield(opened)
             async for piece in pieces:
-                await asyncio.to_thread(_write, descriptor, piece)
-            await asyncio.to_thread(os.fsync, descriptor)
+                await _to_its_end(_write, descriptor, piece)
+            await _to_its_end(os.fsync, descriptor)
         finally:
-            os.close(descriptor)
+            os.close(await opened)
         await asyncio.to_thread(_sync, path.parent)
 
     async def read(self, location: str) -> AsyncGenerator[bytes]:
@@ -85,6 +86,23 @@ class Folder:
                 return
             with suppress(OSError):  # it is not empty
                 folder.rmdir()
+
+
+async def _to_its_end(work: Callable[..., None], *given: object) -> None:
+    """Run work on an open file in a thread; after a cancellation, wait for its end, so that the file can be closed."""
+    running = asyncio.ensure_future(asyncio.to_thread(work, *given))
+    try:
+        await asyncio.shield(running)
+    finally:
+        await asyncio.wait([running])
+
+
+def _make_folder(folder: Path) -> None:
+    """Create a folder and missing parents, so that they survive a crash."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    private.make_folder(folder)
+    for each in missing:
+        _sync(each.parent)
 
 
 def _write(descriptor: int, piece: bytes) -> None:

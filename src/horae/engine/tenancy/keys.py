@@ -101,8 +101,12 @@ class ApiKeys:
     def __init__(self, env: Env, store: Store, users: UserSessions | None = None) -> None:
         self._env, self._store, self.users = env, store, users
         self._known: dict[Credential, CachedCredential] = {}
-        # Principals in other namespaces, until when: by the key's id and the namespace's name.
+        # Principals in other namespaces and when they expire, by the key's id and the namespace's name.
         self._elsewhere: dict[tuple[str, str], tuple[Principal, float]] = {}
+
+    async def has_admin(self) -> bool:
+        """Return whether the installation has an administrator's key that lasts."""
+        return await self._store.read(keys.has_admin)
 
     async def ensure_admin_key(self, preset: str | None = None, found: str = "") -> str | None:
         """Ensure that an administrator's key exists; return its text if it is new.
@@ -126,7 +130,8 @@ class ApiKeys:
             raise BadInput(f"The preset admin key has only {len(text)} characters.", remedy, field="admin_key")
         key_id, digest = id_of(text), digest_of(text)
         known = await self._store.read(lambda: keys.by_id(key_id))
-        if known is not None and known.hash == digest and known.valid(self._env.now()):
+        granted = None if known is None or known.hash != digest else replace(known.grant, namespace_name="")
+        if known is not None and granted == INSTALLATION_ADMIN and known.valid(self._env.now()):
             return
         stored = StoredKey(
             id=key_id, hash=digest, name="preset administrator", grant=INSTALLATION_ADMIN, created_at=self._env.now()
@@ -203,13 +208,12 @@ class ApiKeys:
         Raises Conflict for the last key that administers the installation, unless forced.
         """
         old, now = await self._own(namespace, key_id, by), self._env.now()
-        if not force and await self._store.read(lambda: keys.is_last_admin(old.id)):
+        if not await self._store.write(lambda: keys.revoke(namespace, old.id, now, force=force)):
             raise Conflict(
                 "This is the last key that administers the installation.",
                 "Make another one first: `horae keys create NAME --role admin --permission installation`; or send"
                 " `force`: a server makes a new key when it starts without any.",
             )
-        await self._store.write(lambda: keys.revoke(namespace, old.id, now))
         self.forget()
 
     def forget(self) -> None:

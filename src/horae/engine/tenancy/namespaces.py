@@ -103,7 +103,7 @@ class Namespaces:
         """Delete a namespace with its keys. Raises NotFound, and Conflict while it has jobs, executions or workers."""
         found = await self.find(principal, name)
         if found.name == DEFAULT_NAMESPACE:
-            raise Conflict("The first namespace stays.", "Delete what is in it, or leave it empty.")
+            raise Conflict("The first namespace cannot be deleted.", "Delete what is in it, or leave it empty.")
         alive = await self._store.change(lambda now: moves.delete(found.id, now))
         if alive is not None:
             remaining = ", ".join(_counted(alive))

@@ -1,4 +1,4 @@
-"""All sealed values of a store, secrets and the values that features seal; and the check of the master key."""
+"""All sealed values of a store (secrets and the values that features seal), and the check of the master key."""
 
 from typing import Protocol
 

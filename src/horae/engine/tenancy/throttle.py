@@ -92,8 +92,8 @@ def network_of(address: str, bits: int = 32) -> str:
 class RequestRates:
     """Counts requests by credential and refuses those that exceed the rate. Each server counts for itself.
 
-    All requests of a span may arrive at once after a pause. A credential without a rate costs no work. Exchanges of
-    workers are not counted: they are limited by the workers' slots and connections.
+    After a pause, all requests that the rate allows in its span may arrive at once. A credential without a rate costs
+    no work. Exchanges of workers are not counted: they are limited by the workers' slots and connections.
     """
 
     def __init__(self, env: Env, default: Rate | None = None) -> None:

@@ -89,7 +89,7 @@ class Calendars:
         rows = await self._store.read(lambda: moves.page(namespace, after, size))
         wanted = [(namespace, (each.name,)) for each in rows[:limit]]
         known = await self._store.read(lambda: moves.compiled(wanted, moves.FOREVER))
-        items = [self._view(each, known.get((namespace, (each.name,)), _UNRESOLVED)) for each in rows[:limit]]
+        items = [self._view(each, known.get((namespace, (each.name,)), _unresolved())) for each in rows[:limit]]
         return Page(items=items, next_cursor=make_cursor(items[-1].name) if len(rows) > limit else None)
 
     async def openings(
@@ -167,9 +167,12 @@ class Calendars:
 
 
 list_of = list  # inside the class, `list` is its method
-_UNRESOLVED = BadInput(
-    "This calendar refers to a calendar that cannot be read.", "Request that calendar by its name to see the problem."
-)
+
+
+def _unresolved() -> BadInput:
+    """Return a new error each time, because a raised error keeps its traceback."""
+    remedy = "Request that calendar by its name to see the problem."
+    return BadInput("This calendar refers to a calendar that cannot be read.", remedy)
 
 
 def _tried(name: str, definitions: dict[str, Times]) -> Calendar | HoraeError:

@@ -26,7 +26,7 @@ from horae.store.triggers import fire_reads
 MOST_DAYS = {"day": 62, "hour": 8, "minute": 1}
 STEPS = {"hour": HOUR * SECOND, "minute": 60 * SECOND}
 MOST_FATES = 50_000  # rows of the ledger that are counted
-SLOTS = {"day": 900 * SECOND, "hour": 900 * SECOND, "minute": 60 * SECOND}  # every zone's hours begin at a multiple
+SLOTS = {"day": 900 * SECOND, "hour": 900 * SECOND, "minute": 60 * SECOND}  # all zones' hours begin at multiples of it
 SECONDS = 1.0  # the longest time for counting coming fires
 MISSED = ("skipped-misfire", "coalesced")
 RAN = ("fired", "backfilled")
@@ -64,7 +64,7 @@ class FireCounts:
         last = first if until is None else parse_day(zone, until, "to")
         if not 0 <= (last - first).days < MOST_DAYS[by]:
             detail = f"{first} to {last} is not a window of 1 to {MOST_DAYS[by]} days."
-            remedy = "Give a shorter window, or count by " + ("hour." if by == "day" else "day.")
+            remedy = "Give a shorter window" + ("." if by == "day" else ", or count by day.")
             raise BadInput(detail, remedy, field="to")
         job_id = None if job is None else (await find_job(self._store, namespace, job)).job.id
         edges = [begin_of_day(zone, day) for day in days_between(first, last + timedelta(days=1))]

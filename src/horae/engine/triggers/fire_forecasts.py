@@ -30,7 +30,7 @@ BATCH = 500  # timers read by one statement
 AT_FIRST = 0.04  # the longest time for a count during a request, in seconds
 AT_LEAST = 60.0  # the least time between two counts of a namespace, in seconds
 AT_MOST = 2.0  # the longest time for a count in the background, in seconds
-IN_A_ROW = 0.005  # seconds of counting before the event loop gets its turn
+IN_A_ROW = 0.005  # seconds of computing before the event loop gets its turn
 SHARE = 50  # counting takes at most 1/50 of the time
 WATCHED = 600.0  # seconds for which a namespace is counted after a request
 FIRST = UUID(int=0)
@@ -106,25 +106,39 @@ class FireForecasts:
         return await count_coming(self._store, self._env, namespace, None, edges, seconds)
 
 
+class Pace:
+    """Ends a long computation after some seconds. Until then, it often gives the event loop its turn."""
+
+    def __init__(self, env: Env, seconds: float) -> None:
+        self._clock = env.clock
+        self._until = self._clock.monotonic() + seconds
+        self._rest_at = self._clock.monotonic() + IN_A_ROW
+
+    async def is_over(self) -> bool:
+        """Return whether the time is over; if not, let other tasks run when it is their turn."""
+        now = self._clock.monotonic()
+        if now > self._until:
+            return True
+        if now > self._rest_at:
+            await self._clock.sleep(0)
+            self._rest_at = self._clock.monotonic() + IN_A_ROW
+        return False
+
+
 async def count_coming(
     store: Store, env: Env, namespace: int, job: UUID | None, edges: Sequence[Instant], seconds: float
 ) -> FireForecast:
-    """Count the coming fires of a namespace or of one job between each two edges."""
+    """Count the coming fires of a namespace or of one job between successive edges."""
     counting = _Counting(store, namespace, edges)
     place: fire_reads.Place | None = (-(1 << 62), FIRST)
-    until = env.clock.monotonic() + seconds
-    rest_at = env.clock.monotonic() + IN_A_ROW
+    pace = Pace(env, seconds)
     while place is not None:
         after = place
         rows = await store.read(lambda: fire_reads.upcoming_timers(namespace, job, after, edges[-1], BATCH))  # noqa: B023
         place = None
         for due in rows:
-            now = env.clock.monotonic()
-            if now > until:
+            if await pace.is_over():
                 return FireForecast(edges, counting.counts(), due.timer.next_fire_at)
-            if now > rest_at:
-                await env.clock.sleep(0)
-                rest_at = env.clock.monotonic() + IN_A_ROW
             if isinstance(due.timer.trigger, Timed):
                 await counting.add(due.timer)
         if len(rows) == BATCH:
@@ -134,7 +148,7 @@ async def count_coming(
 
 
 class _Counting:
-    """Counts of timers. Equal timers are counted once, and the result is multiplied by their number."""
+    """Counts fires of timers. Equal timers are counted once, and the result is multiplied by their number."""
 
     def __init__(self, store: Store, namespace: int, edges: Sequence[Instant]) -> None:
         self._store, self._namespace, self._edges = store, namespace, edges

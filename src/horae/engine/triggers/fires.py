@@ -11,6 +11,7 @@ from uuid import UUID
 
 from horae.engine.base.refs import find_job
 from horae.engine.definitions.job_lists import check_choice
+from horae.engine.triggers.fire_forecasts import Pace
 from horae.engine.triggers.trigger_calendars import timetable_of
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput
@@ -19,8 +20,9 @@ from horae.model.base.duration import DAY, HOUR
 from horae.model.base.instant import format_instant, parse_instant
 from horae.model.fields.values import a_text
 from horae.model.triggers.calendars.compiled import Calendar
-from horae.model.triggers.decisions.count import count_fires, fires_left
+from horae.model.triggers.decisions.count import count_fires
 from horae.model.triggers.decisions.decide import Disposition, upcoming
+from horae.model.triggers.decisions.future_fires import fires_left
 from horae.model.triggers.decisions.rules import due_at
 from horae.model.triggers.decisions.timetable import Timetable
 from horae.model.triggers.decisions.values import Timed
@@ -38,7 +40,9 @@ _DECIDED = (Disposition, EventDisposition, DependencyDisposition)
 DISPOSITIONS = tuple(dict.fromkeys((PLANNED, *(name for each in _DECIDED for name in get_args(each)))))
 MOST_SCANNED = 20_000  # ledger rows that are read for one page at most, if few of them match the filter
 MOST_TIMERS = 10_000  # timers read for one page of coming fires
+SECONDS = 2.0  # the longest time for computing the coming fires of one page
 BATCH = 1_000
+SLOW = "Computing them takes too long."
 FAR = 366 * DAY
 FIRST = UUID(int=0)
 
@@ -75,12 +79,12 @@ class Fires:
         begin = now - HOUR if since is None else parse_instant(since, field="from")
         end = max(now, begin) + ahead if until is None else parse_instant(until, field="to")
         if end <= begin:
-            raise BadInput("to is not after from.", "Give a later instant.", field="to")
+            raise BadInput("`to` is not after `from`.", "Give a later instant.", field="to")
         if disposition is not None:
             check_choice(disposition, "disposition", DISPOSITIONS)
         a_text(trigger or "", "trigger", most=256)
         job_id = None if job is None else (await find_job(self._store, namespace, job)).job.id
-        listing = _Listing(self._store, namespace, job_id, trigger, end, check_limit(limit))
+        listing = _Listing(self._env, self._store, namespace, job_id, trigger, end, check_limit(limit))
         place: Cursor = ("decided", begin - 1, FIRST)
         if cursor is not None:
             place = read_cursor(cursor, tuple[str, Instant, UUID])
@@ -103,8 +107,9 @@ class _Listing:
     """A page that is being filled."""
 
     def __init__(
-        self, store: Store, namespace: int, job: UUID | None, trigger: str | None, end: Instant, limit: int
+        self, env: Env, store: Store, namespace: int, job: UUID | None, trigger: str | None, end: Instant, limit: int
     ) -> None:
+        self._env = env
         self._store, self._namespace, self._job, self._trigger = store, namespace, job, trigger
         self._end, self._limit = end, limit
         self._calendars: dict[tuple[str, ...], Calendar | None] = {}
@@ -133,23 +138,22 @@ class _Listing:
         """Add coming fires: the next fire of each timer, merged with the fires that follow it."""
         heap: list[Waiting] = []
         loaded: Place | None = (-(1 << 62), FIRST)
-        read = 0
+        read, pace = 0, Pace(self._env, SECONDS)
         while True:
             while loaded is not None and (not heap or heap[0][:2] > loaded):
                 if read >= MOST_TIMERS:
-                    self._cut(loaded[0])
+                    self._cut(loaded[0], f"More than {MOST_TIMERS} triggers are due earlier.")
                     return None
                 rows = await self._rows(fire_reads.upcoming_timers, loaded)
                 read += len(rows)
                 loaded = _place(rows[-1]) if len(rows) == BATCH else None
-                for due in rows:
-                    if isinstance(due.timer.trigger, Timed) and self._trigger in (None, due.timer.name):
-                        timetable = await self._timetable(due.timer)
-                        begin = due.timer.decided_through
-                        if timetable is None:
-                            begin = max(after[0] - due.timer.rules.offset - 1, begin)
-                        _push(heap, due, timetable, begin, _left(due.timer, begin))
+                if (left_out := await self._add(heap, rows, after[0], pace)) is not None:
+                    self._cut(left_out, SLOW)
+                    return None
             if not heap or heap[0][0] >= self._end:
+                return None
+            if await pace.is_over():
+                self._cut(heap[0][0], SLOW)
                 return None
             at, timer_id, nominal, due, timetable, left = heappop(heap)
             if (at, timer_id) > after:
@@ -159,6 +163,24 @@ class _Listing:
                 self.items.append(_planned(due, nominal, moved, f"{namespace}/{due.job_name}"))
                 after = (at, timer_id)
             _push(heap, due, timetable, nominal, left)
+
+    async def _add(self, heap: list[Waiting], rows: list[UpcomingTimer], since: Instant, pace: Pace) -> Instant | None:
+        """Push the first fire of each timer that may be due at an instant or later.
+
+        If that takes too long, return the instant from which on fires are left out.
+        """
+        for row in rows:
+            if await pace.is_over():
+                return min([_place(row)[0], *(waiting[0] for waiting in heap[:1])])
+            timer = row.timer
+            if isinstance(timer.trigger, Timed) and self._trigger in (None, timer.name):
+                timetable, at = await self._timetable(timer), since - timer.rules.offset
+                if timetable is not None:
+                    at = min(timetable.boundary(at), self._end)
+                begin = max(at - 1, timer.decided_through)
+                left = fires_left(timer.trigger, timer.rules, timer.fired, timer.decided_through, begin, timetable)
+                _push(heap, row, timetable, begin, left)
+        return None
 
     async def _timetable(self, timer: Timer) -> Timetable | None:
         """Return a timer's fires by its calendars; None without calendars, or if they cannot be read."""
@@ -172,9 +194,11 @@ class _Listing:
         calendar = self._calendars[names]
         return None if calendar is None else timetable_of(timer, calendar, self._end)
 
-    def _cut(self, at: Instant) -> None:
-        detail = f"More than {MOST_TIMERS} triggers are due before {format_instant(at)}: later fires are left out."
-        self.notes.append(f"{detail} Ask for a shorter window, or for one job.")
+    def _cut(self, at: Instant, cause: str) -> None:
+        """Note that the fires that are due at an instant or later are left out."""
+        self.notes.append(
+            f"Fires from {format_instant(at)} on are left out: {cause} Ask for a shorter window, or for one job."
+        )
 
     async def _rows(self, read: Callable[..., Any], after: Place) -> list[Any]:
         return await self._store.read(lambda: read(self._namespace, self._job, after, self._end, BATCH))
@@ -183,10 +207,6 @@ class _Listing:
 def _place(due: UpcomingTimer) -> Place:
     assert due.timer.next_fire_at is not None
     return due.timer.next_fire_at, due.timer.id
-
-
-def _left(timer: Timer, begin: Instant) -> int | None:
-    return fires_left(timer.trigger, timer.rules, timer.fired, timer.decided_through, begin)
 
 
 def _push(
@@ -198,7 +218,10 @@ def _push(
     nominal = (
         upcoming(timer_row.timer.trigger, timer_row.timer.rules, after) if timetable is None else timetable.next(after)
     )
-    due = nominal if nominal is None or timetable is None else timetable.due(nominal)
+    due = nominal
+    if nominal is not None and timetable is not None:
+        # A fire beyond the horizon may follow another fire.
+        due = timetable.due(nominal) if timetable.runs(nominal) else None
     if nominal is not None and due is not None:
         heappush(
             heap,

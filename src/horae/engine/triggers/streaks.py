@@ -43,14 +43,18 @@ class Streaks:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Check each failed job once."""
+        """Check each failed job once. Jobs that could not be checked are checked in the next step."""
         failed, self._failed = self._failed, set()
-        if self._env.clock.monotonic() >= self._check_at:
-            since = self._env.now() // MINUTE - BACK
-            failed |= await self._store.read(lambda: streaks.failed_lately(since))
-            self._check_at = self._env.clock.monotonic() + INTERVAL
-        for job in sorted(failed):
-            await self._check(job)
+        try:
+            if self._env.clock.monotonic() >= self._check_at:
+                since = self._env.now() // MINUTE - BACK
+                failed |= await self._store.read(lambda: streaks.failed_lately(since))
+                self._check_at = self._env.clock.monotonic() + INTERVAL
+            for job in sorted(failed):
+                await self._check(job)
+                failed.remove(job)
+        finally:
+            self._failed |= failed
         return INTERVAL
 
     async def _check(self, job: UUID) -> None:

@@ -1,6 +1,6 @@
 """The calendars of triggers: checked when a job is written, applied when its next fire is shown."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from horae.engine.triggers.trigger_checks import field_of
@@ -70,7 +70,7 @@ def may_be_due_without_run(spec: Spec) -> bool:
     return any(isinstance(definition, dict) and not _BETWEEN.isdisjoint(definition) for definition in definitions)
 
 
-async def next_runs(store: Store, namespace: int, timers: Iterable[Timer]) -> dict[UUID, Instant | None]:
+async def next_runs(store: Store, namespace: int, timers: Sequence[Timer]) -> dict[UUID, Instant | None]:
     """Return the next run of each timer, by calendars as they are now.
 
     It may be later than the stored due time, because a timer with calendars is also due for fires that do not run, and

@@ -22,8 +22,9 @@ from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.instant import parse_instant
 from horae.model.base.view import Page
 from horae.model.definitions.reading.preview import show_coming, show_preview
+from horae.model.definitions.reading.schedule import name_triggers
 from horae.model.fields.values import a_text, an_object
-from horae.model.triggers.decisions.count import fires_left
+from horae.model.triggers.decisions.future_fires import fires_left
 from horae.model.triggers.decisions.named_trigger import SCHEDULE
 from horae.model.triggers.decisions.preview import MOST
 from horae.model.triggers.decisions.schedule import KINDS
@@ -118,17 +119,21 @@ class Triggers:
     async def add(self, namespace: int, ref: str, body: Any, *, if_match: int | None = None) -> TriggerView:
         """Add a trigger to a job. Raises Conflict when the name is taken."""
         given = {"cron": body} if isinstance(body, str) else an_object(body, "body", _BODY)
+        name = ""
 
         def added(job: StoredJob) -> dict[str, Any]:
+            nonlocal name
             present = job.job.spec.triggers
             if any(trigger["name"] == given.get("name") for trigger in present):
                 edit = f"`horae triggers edit {job.job.name} {given['name']}`"
                 remedy = f"Choose another name, or change the existing trigger: {edit}."
                 raise Conflict(f'Job "{job.job.name}" has a trigger named "{given["name"]}".', remedy, field="name")
-            return {"triggers": [*present, given]}
+            named = name_triggers([*present, given])
+            name = named[-1]["name"]
+            return {"triggers": named}
 
-        stored = await self._change(namespace, ref, added, if_match)
-        return await self.get(namespace, ref, stored.job.spec.triggers[-1]["name"])
+        await self._change(namespace, ref, added, if_match)
+        return await self.get(namespace, ref, name)
 
     async def edit(
         self, namespace: int, ref: str, name: str, patch: Any, *, if_match: int | None = None

@@ -88,4 +88,5 @@ class Turns:
             self._outcomes.publish_request(session)
         if verdict == "cancelled":
             self._outcomes.publish_cancelled(job)
+        if verdict in ("cancelled", "ended"):
             self.alarm.ring()

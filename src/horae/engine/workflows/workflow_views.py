@@ -1,6 +1,6 @@
-"""Views of workflows: the graph of an execution, with its pause and resumption, and the grid of a job's executions.
+"""Views of workflows: the graph of an execution and the grid of a job's executions; also pausing and resuming.
 
-The grid has the executions, newest first, by the steps of the workflow.
+The grid lists executions, newest first, with the states of their steps.
 """
 
 from typing import Literal

@@ -3,8 +3,9 @@
 The transaction that ends a step starts the next steps. These two services do everything else.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
+from typing import TypeVar
 from uuid import UUID
 
 import structlog
@@ -17,7 +18,7 @@ from horae.engine.executions.promoter import CHECK_EVERY, wait_until
 from horae.engine.service import Alarm, Wait
 from horae.engine.topics import Topics
 from horae.env import Env, Instant
-from horae.errors import Busy, HoraeError
+from horae.errors import Busy
 from horae.model.admission.claim_plan import LaneState
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.slice import RunningSlice
@@ -34,6 +35,7 @@ WORKFLOW_KIND = "kind:workflow"  # the need of lanes of workflows, which no work
 BATCH = 100  # workflows that are started or advanced in one transaction
 PARCELS = 50  # parcels whose items are cancelled in one transaction
 AGAIN = 0.05  # seconds before rows that another transaction holds are checked again
+T = TypeVar("T")
 log = structlog.get_logger("horae.engine")
 
 
@@ -97,8 +99,6 @@ class WorkflowOpener:
             lambda now: workflow_begin.open_some(views, most, paused, new_id, now, within)
         )
         self.opened += len(opened.executions)
-        if opened.begun:
-            await self._trace(opened.begun)
         claimed = opened.claimed
         granted: dict[int, list[RunningSlice]] = {}
         for running in claimed.running:
@@ -116,6 +116,8 @@ class WorkflowOpener:
             self._topics.opened(None)
         self._store.started(opened.started)
         self._store.created(opened.started.parcels)
+        if opened.begun:
+            await self._trace(opened.begun)  # the last, because it may fail
         return bool(claimed.running or left.keys() - claimed.full.keys())
 
     async def _trace(self, begun: Sequence[workflow_begin.BegunWorkflow]) -> None:
@@ -179,44 +181,57 @@ class WorkflowAdvancer:
         if self._next is None or self._next > asked_at:
             return wait_until(self._next, asked_at)
         self._idle = False
-        advanced = await self._advance()
-        self._tell(advanced.started)
+        stops, is_sound = await self._advance()
         reminded = Consequences()
         await self._store.change(lambda now: workflow_waits.remind(BATCH, now, reminded))
         self._tell(reminded)
-        stuck = False
-        for execution in advanced.stops:
-            stuck |= not await self._stop(execution)
-        return AGAIN if stuck else 0.0
+        done = [await self._apart("stopped", execution, self._stop(execution)) for execution in stops]
+        if None in done or not is_sound:
+            return CHECK_EVERY
+        return 0.0 if all(done) else AGAIN
 
-    async def _advance(self) -> workflow_due.DueResult:
-        """Advance all due workflows together.
+    async def _advance(self) -> tuple[list[UUID], bool]:
+        """Advance all due workflows together. If that fails, advance them one by one.
 
-        If that fails, advance them one by one, so that a faulty one stops no other.
+        Return the workflows with executions that are still to be stopped, and whether it did not fail.
         """
+        move = partial(workflow_due.advance_due, BATCH, self._env.new_id)
         try:
-            return await self._store.change(lambda now: workflow_due.advance_due(BATCH, self._env.new_id, now))
-        except HoraeError:
+            advanced = await self._store.change(move)
+        except Busy:
             raise
         except Exception:
             log.exception("workflows could not be advanced together")
+        else:
+            self._tell(advanced.started)
+            return advanced.stops, True
+        stops: list[UUID] = []
         for execution in await self._store.read(lambda: workflow_due.due(BATCH, self._env.now())):
-            try:
-                move = partial(workflow_due.advance_due, BATCH, self._env.new_id, only=execution)
-                self._tell((await self._store.change(move)).started)
-            except HoraeError:
-                raise
-            except Exception:
-                log.exception("a workflow could not be advanced", execution=str(execution))
-        await self._env.clock.sleep(CHECK_EVERY)
-        return workflow_due.DueResult()
+            one = await self._apart("advanced", execution, self._store.change(partial(move, only=execution)))
+            if one is not None:
+                self._tell(one.started)
+                stops += one.stops
+        return stops, False
+
+    async def _apart(self, done: str, execution: UUID, work: Awaitable[T]) -> T | None:
+        """Return the result of work on one workflow, or None if it fails, so that a faulty workflow stops no other.
+
+        Raises Busy, and StoreUnavailable, because all other work would fail as well.
+        """
+        try:
+            return await work
+        except Busy:
+            raise
+        except Exception:
+            log.exception(f"a workflow could not be {done}", execution=str(execution))
+            return None
 
     def _tell(self, started: Consequences) -> None:
         self._store.started(started)
         self._store.created(started.parcels)
 
     async def _stop(self, execution: UUID) -> bool:
-        """Cancel the running steps of a workflow; return False when some could not be locked: then try again."""
+        """Cancel the running steps of a workflow. Return False if some are locked, so that the caller tries again."""
         to_stop = await self._store.read(lambda: workflow_cancel.to_stop(execution))
         if to_stop is None:
             return True

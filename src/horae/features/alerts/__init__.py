@@ -1,7 +1,7 @@
 """Alerts: rules that watch jobs, queues and workers, and channels that notify people.
 
-A service evaluates the rules. If the condition of a rule holds for a job, queue or worker, it opens an alert. Notices
-about the alert are delivered through the rule's channels: by e-mail, webhook or chat.
+A service evaluates the rules. If the condition of a rule holds for a job, queue or worker, the service opens an alert.
+Notices about the alert are delivered through the rule's channels: by e-mail, webhook or chat.
 """
 
 from horae.feature import Command, Feature, Routes

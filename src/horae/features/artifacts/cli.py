@@ -1,5 +1,6 @@
 """`horae executions artifacts`: files that executions stored."""
 
+import os
 import sys
 from codecs import getincrementaldecoder
 from collections.abc import AsyncIterable
@@ -48,7 +49,7 @@ async def artifacts(api: Api, execution: str, name: str | None, to: str | None, 
     path = Path(to or name.rpartition("/")[2])
     if path.exists() and not force:
         raise click.UsageError(f"{path} exists. Name another file with --to, or replace it with --force.")
-    part = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name[:40]}.{os.getpid()}.part")  # a whole name might become too long
     try:
         with part.open("wb") as file:
             async for piece in pieces:
@@ -65,6 +66,7 @@ async def _write_out(pieces: AsyncIterable[bytes]) -> None:
         decoder = getincrementaldecoder("utf-8")("replace")
         async for piece in pieces:
             echo(decoder.decode(piece), nl=False)
+        echo(decoder.decode(b"", final=True), nl=False)
         return
     async for piece in pieces:
         sys.stdout.buffer.write(piece)

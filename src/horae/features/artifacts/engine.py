@@ -17,6 +17,7 @@ from horae.engine.storage.file_storage import FileStorage
 from horae.env import SECOND, Env
 from horae.errors import BadInput, Busy, Gone, NotFound, TooLarge
 from horae.features.artifacts.store import artifacts
+from horae.model.base.duration import format_duration
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.output.artifact import MOST_ARTIFACTS, RESULT, Artifact, check_name, check_type
 from horae.model.fleet.protocol import MAX_RESULT
@@ -29,9 +30,8 @@ MAX_NAME_IN_LOCATION = 100  # an artifact's location ends with at most this many
 _ODD = re.compile(r"[^A-Za-z0-9._-]|^\.")
 ROUND_EVERY = 60.0  # seconds between two rounds over all artifacts
 PACE = 1.0  # seconds between two batches of a round
-TERM = 300 * SECOND  # the duration of the lease by which only one server does this
-BATCH = 200  # artifacts or contents
-LONGEST_UPLOAD = 6 * 3600 * SECOND  # longer than any upload takes, so that no content is deleted during its upload
+TERM = 300 * SECOND  # the duration of the lease by which only one server sweeps
+BATCH = 200  # the most artifacts, and the most contents, of one step
 
 
 class Artifacts:
@@ -66,8 +66,7 @@ class Artifacts:
         except Exception as error:  # storages raise errors of any type
             if content.broken is not None:
                 raise content.broken from None
-            log.error("an artifact cannot be stored", place=self.place.url, error=str(error))
-            raise Busy("The server cannot write to the storage of artifacts.", "See the server's log.") from None
+            raise self._out_of_reach("write to", error) from None
         artifact = Artifact(
             name=upload.name, attempt=upload.attempt, size=content.size, type=upload.type,
             sha256=content.hash.hexdigest(), location=location, at=self._env.now(),
@@ -75,13 +74,20 @@ class Artifacts:
         await self._keep(upload, artifact, content.copy)
         return artifact
 
+    def _out_of_reach(self, act: str, error: Exception) -> Busy:
+        log.error(f"the server cannot {act} the storage of artifacts", place=self.place.url, error=str(error))
+        return Busy(f"The server cannot {act} the storage of artifacts.", "See the server's log.")
+
     async def _keep(self, upload: ArtifactUpload, artifact: Artifact, copy: bytes | None) -> None:
-        kept = await self._store.write(
+        verdict = await self._store.write(
             lambda: artifacts.store_artifact(upload.session, upload.parcel, upload.item, artifact, artifact.at, copy)
         )
-        if kept is None:
+        if verdict == "not held":
             raise not_held()
-        if not kept:
+        if verdict == "too late":
+            span = format_duration(artifacts.LONGEST_UPLOAD)
+            raise TooLarge(f"The upload took longer than {span}.", "Compress the file, or upload it in parts.")
+        if verdict == "too many":
             remedy = "Put several files into one archive."
             raise BadInput(f"An execution has at most {MOST_ARTIFACTS} artifacts.", remedy, field="name")
 
@@ -111,6 +117,8 @@ class Artifacts:
         except FileNotFoundError:
             remedy = "If there are several servers, all of them must be able to reach the same storage of artifacts."
             raise Gone(f"The content of {artifact.name!r} is not at {self.place.url}.", remedy) from None
+        except Exception as error:  # storages raise errors of any type
+            raise self._out_of_reach("read from", error) from None
 
         async def whole() -> AsyncGenerator[bytes]:
             async with aclosing(pieces):
@@ -172,7 +180,7 @@ class ArtifactSweeper:
 
     def __init__(self, env: Env, store: Store, node: UUID, place: FileStorage) -> None:
         self._env, self._store, self._node, self._place = env, store, node, place
-        self._at = artifacts.START
+        self._at, self._after = artifacts.START, artifacts.OLDEST
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
@@ -181,12 +189,14 @@ class ArtifactSweeper:
         if not await self._store.write(lambda: housekeeping.take_duty("artifacts", self._node, now, now + TERM)):
             return ROUND_EVERY
         self._at = await self._store.write(lambda: artifacts.delete_orphaned_page(self._at, BATCH, now))
-        found = await self._store.read(lambda: artifacts.locations_to_delete(now - LONGEST_UPLOAD, BATCH))
-        removed = [location for location in found if await self._remove(location)]
+        found = await self._store.read(lambda: artifacts.litter(now - artifacts.LONGEST_UPLOAD, BATCH, self._after))
+        # The next step continues here, because contents that cannot be removed must not keep the others from it.
+        self._after = found[-1] if len(found) == BATCH else artifacts.OLDEST
+        removed = [location for _, location in found if await self._remove(location)]
         if removed:
             await self._store.write(lambda: artifacts.forget_deleted_locations(removed))
-        if len(removed) == BATCH:
-            return 0.0
+        if len(found) == BATCH:
+            return 0.0 if len(removed) == BATCH else PACE
         return ROUND_EVERY if self._at == artifacts.START else PACE
 
     async def _remove(self, location: str) -> bool:

@@ -68,7 +68,7 @@ async def list_artifacts(call: ApiCall, query: ArtifactList) -> Response:
 
 @get(
     f"{API}/executions/{{id}}/artifacts/{{file}}", "executions.artifact", bytes,
-    access=VIEW, scope=by_execution, media=DEFAULT_TYPE, refuses=(NotFound, Gone),
+    access=VIEW, scope=by_execution, media=DEFAULT_TYPE, refuses=(NotFound, Gone, Busy),
 )  # fmt: skip
 async def read(call: ApiCall) -> Response:
     """Read a file that an execution left behind."""

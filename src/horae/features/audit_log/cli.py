@@ -86,8 +86,8 @@ async def export(api: Api, **asked: Any) -> None:
 async def verify(api: Api) -> None:
     """Check that no row was edited, removed, moved or cut off.
 
-    If the log was changed, the exit code is 1, and the output names the first row that differs from the original. Store
-    the head that this prints in another place: a later log that does not contain it was rewritten.
+    If the log was changed, the exit code is 1, and the output names the first row that differs from the original. Keep
+    the printed head in another place: if a later log does not contain it, the log was rewritten.
     """
     verdict = (await api.client.audit.verify_log()).raw
     if not api.out.is_for_people:

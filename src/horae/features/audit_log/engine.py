@@ -34,12 +34,17 @@ class AuditLog:
         self._denied: dict[str, dict[tuple[str, str], float]] = {}  # by credential: denied operations, with their times
         self._batcher: Batcher[AuditEntry, int] = Batcher(self._write, most=MOST_TOGETHER)
 
+    async def prepare(self) -> None:
+        """Sign a log that was begun without a master key, if this server has given the store its first one."""
+        if self._sealer.gave_first_key:
+            await self._store.write(lambda: scripts.sign_first(self._sealer.sign))
+
     async def append(self, entry: AuditEntry) -> int:
         """Append an entry; return its position in the log when it is stored."""
         return await self._batcher.do(entry)
 
     async def note(self, who: Principal, address: str, action: str, target: str = "", detail: str = "{}") -> None:
-        """Log an action by which a user without a credential has got one, such as a sign-in."""
+        """Log an action that no other row shows, such as a sign-in or the receipt of an erasure."""
         actor = who.key if who.kind == "user" else f"key:{who.key}"
         await self.append(
             AuditEntry(
@@ -57,8 +62,14 @@ class AuditLog:
 
     async def deny(self, entry: AuditEntry) -> None:
         """Log a denied operation, unless the same was denied recently: repeated requests must not fill the store."""
-        if self._is_new(entry.actor, (entry.action, entry.target), MOST_DENIED_OF_ONE):
+        what = entry.action, entry.target
+        if not self._is_new(entry.actor, what, MOST_DENIED_OF_ONE):
+            return
+        try:
             await self.append(entry)
+        except StoreUnavailable:
+            self._denied.get(entry.actor, {}).pop(what, None)
+            raise
 
     async def fail(self, action: str, name: str, address: str, error: str) -> None:
         """Log a failed sign-in, unless too many were logged recently: from its address, or from all addresses."""
@@ -98,16 +109,16 @@ class AuditLog:
         """Check the whole chain, page by page, up to the head that is read together with the last page."""
         checker, is_whole = ChainChecker(), False
         while not is_whole and checker.broken is None:
-            head, links = await self._page(checker.seq)
+            head, signed, links = await self._page(checker.seq)
             checker.follow(links)
             is_whole = len(links) < CHECKED_TOGETHER
-        checker.end(head, self._sealer.is_signed)
+        checker.end(head, signed, self._sealer.is_signed)
         return AuditVerdict(
             rows=checker.seq, head=checker.hash.hex(), signed=bool(head.signature), broken=checker.broken
         )
 
-    async def _page(self, after: int) -> tuple[ChainHead, list[Link]]:
+    async def _page(self, after: int) -> tuple[ChainHead, ChainHead, list[Link]]:
         return await self._store.read_at_once(lambda: scripts.chain(after, CHECKED_TOGETHER))
 
     async def _write(self, entries: Sequence[AuditEntry]) -> Sequence[int | BaseException]:
-        return await self._store.write(lambda: scripts.append(entries, self._sealer.sign))
+        return await self._store.write(lambda: scripts.append(entries, self._sealer.sign, self._sealer.is_signed))

@@ -2,7 +2,8 @@
 
 The hash of each link covers its content and the previous link's hash. Therefore, editing, removing or moving a link
 breaks the chain at that place. The head has the length of the chain and is signed, so that missing links at the end
-are noticed, too.
+are noticed, too. A head is signed only if the signature before it is valid, so that later links do not hide a forged
+head.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from horae.model.base.view import Time, View
 from horae.model.tenancy.audit import AuditEntry, Outcome
 
 FIRST = b"\0" * 32  # the predecessor of the first link
+IsSigned = Callable[[bytes, bytes], bool]  # whether a text has a signature
 _encode = msgspec.json.Encoder().encode
 
 
@@ -29,7 +31,7 @@ class Link(Struct, frozen=True):
 
 
 class ChainHead(Struct, frozen=True):
-    """The end of the chain: the number of links, the last hash, and a signature of both if a key is available."""
+    """A place in the chain: the number of links up to it, the last hash, and a signature of both if there is one."""
 
     seq: int = 0
     hash: bytes = FIRST
@@ -39,6 +41,10 @@ class ChainHead(Struct, frozen=True):
     def signed_bytes(self) -> bytes:
         """The bytes that are signed."""
         return b"audit log %d:" % self.seq + self.hash
+
+    def is_signed_by(self, is_signed: IsSigned) -> bool:
+        """Return whether the signature is valid. The beginning of the chain needs none."""
+        return not self.seq or is_signed(self.signed_bytes, self.signature)
 
 
 class ChainBreak(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -77,15 +83,15 @@ class ChainChecker:
                 return
             self._check(one)
 
-    def end(self, head: ChainHead, is_signed: Callable[[bytes, bytes], bool]) -> None:
-        """Compare the end of the chain with the stored head, and check the head's signature unless the log is empty."""
+    def end(self, head: ChainHead, signed: ChainHead, is_signed: IsSigned) -> None:
+        """Compare the end of the chain with the stored head, and check the signature of the last signed place."""
         if self.broken is not None:
             return
         if self.seq < head.seq:
-            self._break(self.seq + 1, f"it is missing: the log ends before it, but it had {head.seq} rows")
+            self._break(self.seq + 1, f"it is missing: the log ends before it, but once had {head.seq} rows")
         elif self.seq > head.seq or self.hash != head.hash:
             self._break(self.seq, f"it does not match the stored head, which is that of row {head.seq}")
-        elif head.seq and not is_signed(head.signed_bytes, head.signature):
+        elif not signed.is_signed_by(is_signed):
             self._break(self.seq, "the head is not signed with this installation's key")
 
     def _check(self, one: Link) -> None:

@@ -13,5 +13,8 @@ class AuditLogPart(ServerPart):
         assert isinstance(found, AuditLog)
         self.audit_log = found
 
+    async def prepare(self) -> None:
+        await self.audit_log.prepare()
+
     async def finish(self) -> None:
         await self.audit_log.close()

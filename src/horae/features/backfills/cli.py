@@ -11,7 +11,9 @@ from horae.cli.lazy import HoraeGroup
 from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, message, request
+from horae.cli.times import SPAN
 from horae.cli.values import params as read_params
+from horae.env import Micros
 from horae.features.backfills.client import BackfillInfo
 from horae.features.backfills.model.request import BACKFILL
 
@@ -34,11 +36,13 @@ def backfills() -> None:
 )
 @click.option("-w", "--wait", is_flag=True, help="Wait until it ends; exit 1 unless all succeeded.")
 @click.option(
-    "--timeout", metavar="SPAN", help="The longest wait, as 1h; after it the exit code is 1; the backfill continues."
+    "--timeout",
+    type=SPAN,
+    help="The longest wait, such as 1h; then the exit code is 1, and the backfill continues.",
 )
 @remote
 async def create(
-    api: Api, job: str, newest_first: bool, dry_run: bool, wait: bool, timeout: str | None, param: tuple[str, ...],
+    api: Api, job: str, newest_first: bool, dry_run: bool, wait: bool, timeout: Micros | None, param: tuple[str, ...],
     params: str | None, **options: Any,
 ) -> None:  # fmt: skip
     """Run the fires of a job in a time range that did not run.
@@ -73,11 +77,13 @@ def _print_notes(api: Api, notes: Sequence[str]) -> None:
         api.out.say(note)
 
 
-async def _wait_for_end(api: Api, made: BackfillInfo, timeout: str | None) -> None:
+async def _wait_for_end(api: Api, made: BackfillInfo, timeout: Micros | None) -> None:
     """Wait until a backfill has ended; exit 1 unless all its executions succeeded."""
     remedy = f"wait again with `horae backfills show {made.id} --wait`"
     final = await in_time(api, api.client.backfills.wait(made.id), timeout, made.id, what="Backfill", remedy=remedy)
     _print_summary(api, final, {})
+    if final.is_stuck and api.out.is_for_people:
+        _print_notes(api, final.notes)
     if final.state != "done" or final.failed or final.ended_otherwise:
         click.get_current_context().exit(1)
 
@@ -128,10 +134,12 @@ request(
 @click.argument("backfill")
 @click.option("-w", "--wait", is_flag=True, help="Wait until it ends; exit 1 unless all succeeded.")
 @click.option(
-    "--timeout", metavar="SPAN", help="The longest wait, as 1h; after it the exit code is 1; the backfill continues."
+    "--timeout",
+    type=SPAN,
+    help="The longest wait, such as 1h; then the exit code is 1, and the backfill continues.",
 )
 @remote
-async def show(api: Api, backfill: str, wait: bool, timeout: str | None) -> None:
+async def show(api: Api, backfill: str, wait: bool, timeout: Micros | None) -> None:
     """Show a backfill and its progress."""
     found = await api.client.backfills.get(backfill)
     if wait or timeout is not None:

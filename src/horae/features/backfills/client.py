@@ -56,6 +56,11 @@ class BackfillInfo(ApiDocument, frozen=True, kw_only=True):
         """All executions of the backfill have ended, and no more will start."""
         return self.completed_at is not None
 
+    @property
+    def is_stuck(self) -> bool:
+        """An error has paused the backfill; `notes` names it. It continues only after it is resumed."""
+        return self.state == "paused" and bool(self.notes)
+
 
 class BackfillsResource(Resource):
     """Backfills, by id."""
@@ -79,8 +84,8 @@ class BackfillsResource(Resource):
         return BackfillInfo.of(await self._caller.post(path_of("backfills", backfill_id, "cancel"), body))
 
     async def wait(self, backfill_id: str) -> BackfillInfo:
-        """Wait until all executions have ended and no more will start."""
-        while not (found := await self.get(backfill_id)).is_final:
+        """Wait until all executions have ended and no more will start, or until an error has paused the backfill."""
+        while not ((found := await self.get(backfill_id)).is_final or found.is_stuck):
             await self._caller.env.clock.sleep(POLL_INTERVAL)
         return found
 

@@ -34,7 +34,7 @@ class BackfillMetrics(FeatureMetrics):
         backfills, fires = Counter[Labels](), Counter[Labels]()
         for one in await self.node.part(BackfillsPart).backfills.unfinished():
             namespace = names.get(one.namespace, "")
-            backfills[namespace, one.job, one.state] = one.backfills
+            backfills[namespace, one.job, one.state] += one.backfills
             for state, count in one.fires.items():
                 fires[namespace, one.job, state] += count
         return {"backfills": backfills, "backfill_fires": fires}

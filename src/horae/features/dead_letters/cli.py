@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import click
 
@@ -14,8 +15,11 @@ from horae.cli.request import Given, lists, one, request
 from horae.cli.terminal import echo
 from horae.cli.values import params as read_params
 from horae.client.views import ApiDocument, BulkResult, ReplayInfo
+from horae.env import Micros
 from horae.errors import BadInput
 from horae.features.dead_letters.model import LETTER_FILTER
+from horae.model.base.ids import instant_of
+from horae.model.base.instant import format_instant
 
 filter_options = options_of(LETTER_FILTER)
 REPLAY_COLUMNS: list[Column] = [
@@ -28,6 +32,7 @@ REPLAY_COLUMNS: list[Column] = [
     ("CREATED", TimeField("createdAt")),
 ]
 ONE = {"replay_id": "replay"}
+MILLISECOND: Micros = 1000  # the precision of the creation time in an id
 
 
 def param_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -170,26 +175,23 @@ def _chosen(ids: tuple[str, ...], everything: bool, filters: dict[str, Any]) -> 
 async def _bulk(api: Api, verb: str, ids: tuple[str, ...], filters: dict[str, Any], yes: bool) -> None:
     """Act on these ids, or show the number of matches, ask for confirmation, and act on them page by page.
 
-    Executions that fail meanwhile are not included.
+    Executions that were created later than the newest match are not included, such as retried ones that fail again.
     """
     act = api.client.dlq.retry if verb == "retry" else api.client.dlq.discard
     if ids:
         return _print_summary(api, verb, [await act(list(ids), **filters)])
-    count, more = await _count(api, {name: value for name, value in filters.items() if name != "params"})
-    api.out.say(f"{'At least ' if more else ''}{count} dead letter{'' if count == 1 else 's'} match.")
+    shown = await api.client.dlq.list(limit=1000, **{name: filters[name] for name in filters if name != "params"})
+    count, more = len(shown), shown.next_cursor is not None
+    api.out.say(f"{'At least ' if more else ''}{count} dead letter{' matches' if count == 1 else 's match'}.")
     if not count:
         return _print_summary(api, verb, [])
     if not yes:
         confirm(f"{verb.capitalize()} {'them' if count > 1 else 'it'}?")
+    filters["until"] = format_instant(instant_of(UUID(shown[0].execution.id)) + MILLISECOND)
     done = [await act(**filters)]
     while done[-1].more:
         done.append(await act(**filters, cursor=done[-1].next_cursor))
     return _print_summary(api, verb, done)
-
-
-async def _count(api: Api, filters: dict[str, Any]) -> tuple[int, bool]:
-    page = await api.client.dlq.list(limit=1000, **filters)
-    return len(page), page.next_cursor is not None
 
 
 def _print_summary(api: Api, verb: str, done: list[BulkResult]) -> None:

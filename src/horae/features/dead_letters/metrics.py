@@ -1,5 +1,6 @@
 """Metrics of replays of dead letters: unfinished replays, and dead letters that this server retried."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from prometheus_client import Metric
@@ -22,5 +23,7 @@ class ReplayMetrics(FeatureMetrics):
         yield counter("replayed_executions", "Dead letters that this server retried in replays.", retried)
 
     async def read_gauges(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
-        counts = await self.node.part(DeadLettersPart).replays.counts()
-        return {"replays": {(names.get(namespace, ""), state): count for (namespace, state), count in counts.items()}}
+        replays = Counter[Labels]()
+        for (namespace, state), count in (await self.node.part(DeadLettersPart).replays.counts()).items():
+            replays[names.get(namespace, ""), state] += count
+        return {"replays": replays}

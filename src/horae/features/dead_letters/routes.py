@@ -107,7 +107,8 @@ async def by_choice(call: ApiCall, arguments: Arguments) -> None:
     if body.ids is not None:
         await check_executions(call, body.ids)
     elif body.filter is None or body.filter.job is None:
-        remedy = f'Send {{"ids": [...]}} or {{"filter": {{"job": "..."}}}}. It is valid for {scope_in_words(call.who)}.'
+        example = 'Send {"ids": [...]} or {"filter": {"job": "..."}}.'
+        remedy = f"{example} This credential is for {scope_in_words(call.who)}."
         raise Forbidden("This credential is not valid for all dead letters.", remedy)
     else:
         await check_jobs(call, [body.filter.job])
@@ -147,7 +148,7 @@ async def get_dead_letter(call: ApiCall) -> Response:
 async def retry(call: ApiCall, body: DeadLetterRetry) -> Response:
     """Run dead letters, chosen by id or by filter, again.
 
-    Each becomes a new execution with `retryOf`, in whose params `params` are merged.
+    Each becomes a new execution with `retryOf`; `params` are merged into its params.
     """
     letters = call.node.part(DeadLettersPart).dead_letters
     if body.ids is not None:
@@ -171,10 +172,12 @@ async def discard(call: ApiCall, body: DeadLetterChoice) -> Response:
     letters = call.node.part(DeadLettersPart).dead_letters
     if body.ids is not None:
         done = await letters.discard_each(call.namespace, _ids(body))
-        return ok(BulkView(matched=len(done), done=len(done)))
+        gone = [letter.execution.execution_id for letter in done]
+        return ok(BulkView(matched=len(done), done=len(done), execution_ids=gone))
     chosen = _filter(body)
-    gone = await letters.discard_many(call.namespace, limit=chosen.limit, cursor=chosen.cursor, **filter_fields(chosen))
-    return ok(gone)
+    return ok(
+        await letters.discard_many(call.namespace, limit=chosen.limit, cursor=chosen.cursor, **filter_fields(chosen))
+    )
 
 
 @post(
@@ -182,7 +185,7 @@ async def discard(call: ApiCall, body: DeadLetterChoice) -> Response:
     access=OPERATE, scope=closed, audit=REQUEST, status=201, refuses=(NotFound,),
 )  # fmt: skip
 async def create_replay(call: ApiCall, body: ReplayBody) -> Response:
-    """Run all dead letters that match now again, at a limited rate; the replay continues even if a server is killed."""
+    """Run again all dead letters that match now, at a limited rate; the replay continues even if a server is killed."""
     made = await call.node.part(DeadLettersPart).replays.create(
         call.namespace, rate=body.rate, params=body.params, caller=call.caller, **filter_fields(body.filter)
     )

@@ -1,5 +1,6 @@
 """Erasures: the selection of executions or a namespace, and the results."""
 
+import sys
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -10,6 +11,8 @@ from horae.env import Instant
 from horae.errors import BadInput
 from horae.model.base.view import Time, View
 from horae.model.executions.execution import Extra
+from horae.model.expressions.meter import Meter
+from horae.model.expressions.values import equal
 from horae.model.fields.kinds import Custom, Text, as_given
 from horae.model.fields.table import Field, Table
 
@@ -28,10 +31,16 @@ class ErasureSelection(Struct, frozen=True, kw_only=True):
     ] = None
 
     def check(self) -> None:
-        """Refuse a selection without a tag, a key or params, because it would not be limited to a person's data."""
+        """Refuse a selection without a tag, a key or params, because it would not be limited to a person's data.
+
+        The same holds for a param that is null.
+        """
         if self.tag is None and self.key is None and not self.params:
             remedy = 'Name a tag, a key or params, as {"params": {"customer": "c-17"}}.'
             raise BadInput("The selection has no tag, key or params.", remedy, field="where")
+        if empty := [name for name, value in (self.params or {}).items() if value is None]:
+            remedy = "Give the value that identifies the person, or leave this param out."
+            raise BadInput(f"The param {empty[0][:60]!r} of the selection is null.", remedy, field="where")
 
     def matches_key(self, extra: Extra) -> bool:
         """Return whether an execution has the selected key, or no key is selected."""
@@ -40,7 +49,10 @@ class ErasureSelection(Struct, frozen=True, kw_only=True):
     def matches_params(self, params: bytes) -> bool:
         """Return whether these params have all selected params."""
         given = msgspec.json.decode(params)
-        return isinstance(given, dict) and all(given.get(name) == value for name, value in (self.params or {}).items())
+        return isinstance(given, dict) and all(
+            name in given and equal(Meter(sys.maxsize), given[name], value)
+            for name, value in (self.params or {}).items()
+        )
 
 
 SELECTION = Table(ErasureSelection, "An erasure")

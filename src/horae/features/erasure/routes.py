@@ -1,4 +1,4 @@
-"""Routes of erasure: personal data, of which the records of executions stay, and all data of a namespace."""
+"""Routes that erase personal data, while the records of executions stay, or all data of a namespace."""
 
 import hashlib
 from typing import TYPE_CHECKING, Annotated
@@ -95,8 +95,9 @@ async def erase_namespace(call: ApiCall, body: NamespaceErasure) -> Response:
     """Erase a part of a namespace's data, for some seconds; repeat the request with the same `before` until `complete`.
 
     Executions are deleted with their params, results, errors, logs, files, steps and signals, and dead letters. Events,
-    keys, stored answers, ended backfills, replays and sessions are deleted, too. Definitions are deleted only on
-    request. Daily counts stay, and so does the audit log, which gets a receipt of each part.
+    keys, stored answers, ended backfills, replays and sessions are deleted, too. If a file of the archive also has
+    executions from after `before`, the records of its older executions stay, without data. Definitions are deleted only
+    on request. Daily counts stay, and so does the audit log, which gets a receipt of each part.
     """
     before = None if body.before is None else parse_instant(body.before, field="before")
     request = EraseNamespace(confirm=body.confirm, cancel=body.cancel, definitions=body.definitions, before=before)

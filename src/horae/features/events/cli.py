@@ -1,7 +1,5 @@
 """`horae events`: send and list events, and create webhooks that send them."""
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -12,8 +10,7 @@ from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, request
 from horae.cli.terminal import echo
-from horae.cli.values import read_json
-from horae.errors import BadInput
+from horae.cli.values import read_json, read_text
 from horae.features.events.model.view import HOOK
 
 
@@ -108,7 +105,7 @@ async def webhook(api: Api, job: str, trigger: str, secret_file: str | None, end
         if not api.out.is_for_people:
             return api.out.document({"job": job, "trigger": trigger, "ended": True})
         return api.out.say(f"Removed the webhook of trigger {trigger} of job {job}.")
-    secret = _read_secret(secret_file) if secret_file is not None else None
+    secret = read_text(secret_file).strip() if secret_file is not None else None
     created = await api.client.events.create_webhook(
         job, trigger, secret=secret, **HOOK.keywords(given_by(HOOK, options))
     )
@@ -121,10 +118,3 @@ async def webhook(api: Api, job: str, trigger: str, secret_file: str | None, end
     if created.raw.get("oldValidUntil"):
         echo(f"The previous secret or URL is valid until {created.raw['oldValidUntil']}.", err=True)
     return None
-
-
-def _read_secret(path: str) -> str:
-    try:
-        return (sys.stdin.read() if path == "-" else Path(path).read_text()).strip()
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}.", "Check its name and permissions.") from None

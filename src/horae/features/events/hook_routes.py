@@ -1,4 +1,4 @@
-"""Webhooks: create them for triggers, and receive calls from senders that know the URL and can sign."""
+"""Webhooks: create them for triggers, and receive the calls of senders that know the URL and usually sign."""
 
 from typing import TYPE_CHECKING
 

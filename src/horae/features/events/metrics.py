@@ -16,7 +16,7 @@ class EventMetrics(FeatureMetrics):
     gauges = (
         Gauge(
             "failing_watches",
-            "Watched places that cannot be scanned; they are tried again, and the log has the reasons.",
+            "Watched places that cannot be scanned as a whole; they are tried again, and the log has the reasons.",
         ),
     )
 

@@ -24,7 +24,7 @@ GREP = "Only lines with this text, in which `*` matches anything. With the prefi
 class LogLinesOf(Query, frozen=True, kw_only=True):
     """The selection of log lines."""
 
-    attempt: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    attempt: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None = None
     grep: Annotated[str, Meta(min_length=1, max_length=500, description=GREP)] | None = None
     level: Annotated[Level, Meta(description="Only lines of at least this level.")] | None = None
 

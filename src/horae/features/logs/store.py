@@ -112,7 +112,7 @@ def after(execution: UUID, attempt: int | None, place: Place, most: int) -> Scri
 
 
 def before(execution: UUID, attempt: int | None, place: Place | None, most: int) -> Script[list[Piece]]:
-    """Return, in order, the last pieces that begin before `place`, at most `most`; with None, the last of the log.
+    """Return up to `most` pieces in order: the last that begin before `place`, or of the log if `place` is None.
 
     If `attempt` is given, only pieces of this attempt are returned.
     """

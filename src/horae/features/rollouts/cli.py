@@ -54,11 +54,14 @@ async def start(api: Api, job: str, weight: tuple[str, ...], **options: Any) -> 
 def _weights(given: tuple[str, ...]) -> dict[int, float] | None:
     found: dict[int, float] = {}
     for text in given:
-        version, _, weight = text.partition("=")
+        name, _, weight = text.partition("=")
         try:
-            found[int(version)] = float(weight)
+            version, share = int(name), float(weight)
         except ValueError:
             raise BadInput(f"--weight {text!r} is not a version and its weight.", "Write --weight 7=10.") from None
+        if version in found:
+            raise BadInput(f"--weight names version {version} twice.", "Give each version one weight.")
+        found[version] = share
     return found or None
 
 

@@ -4,6 +4,7 @@ Reported attempts are counted in memory and written to the store once a second, 
 If a server stops, its unwritten counts are lost; so a rollout that exceeds its bound may be aborted a little later.
 """
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -25,7 +26,7 @@ from horae.features.rollouts.model.values import candidate_versions, judge
 from horae.features.rollouts.model.view import RolloutView, show_rollout
 from horae.features.rollouts.store import rollouts
 from horae.model.base.event import ChangeEvent
-from horae.model.definitions.job import Job
+from horae.model.definitions.job import Job, Spec
 from horae.model.definitions.rollout import Rollout, RolloutAttempts
 from horae.model.fields.values import a_text
 from horae.model.workflows.decisions.values import Workflow
@@ -51,6 +52,7 @@ class Rollouts:
     def __init__(self, env: Env, store: Store, node: UUID, hints: Hints, jobs: Jobs, topics: Topics) -> None:
         self._env, self._store, self._node, self._hints, self._jobs = env, store, node, hints, jobs
         self._trials: list[RolloutAttempts] = []
+        self._unjudged: set[UUID] = set()  # jobs with new attempts since their rollouts were judged
         self._count_at = 0.0
         self.alarm = Alarm()
         topics.settled.subscribe(self.name, self._settled)
@@ -64,7 +66,7 @@ class Rollouts:
         return await self._shown(job, rollout)
 
     async def put(self, namespace: int, ref: str, body: Any, *, by: str, if_match: int | None = None) -> RolloutView:
-        """Begin a rollout: shares of a job's new executions run other versions; or change the shares of the active one.
+        """Begin a rollout of other versions to shares of a job's new executions, or change the active rollout's shares.
 
         If the request has a `change`, it creates a version, which does not become the current one. Raises BadInput,
         NotFound, Conflict.
@@ -77,7 +79,6 @@ class Rollouts:
             else:
                 before = await self._jobs.find_changeable(namespace, ref, if_match)
                 await self._check_versions(before.job, plan_of(request, before.job.version, None).shares)
-            _refuse_workflow(before.job)
             made = await self._store.change(lambda now: start(before, request, draft, by, now))  # noqa: B023
             if made is not None:
                 self._announce(before.job, made)
@@ -117,20 +118,24 @@ class Rollouts:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Store the counts of ended attempts, and judge the rollouts of jobs with failed attempts."""
+        """Store the counts of ended attempts, and judge the rollouts to which they belong."""
         left = self._count_at - self._env.clock.monotonic()
-        if not self._trials or left > 0:
-            return left if self._trials else IDLE
+        if not self._trials and not self._unjudged:
+            return IDLE
+        if left > 0:
+            return left
         self._count_at = self._env.clock.monotonic() + PACE
         trials, self._trials = self._trials, []
+        self._unjudged |= {one.job for one in trials}
         try:
             await self._store.write(lambda: rollouts.count(self._node, trials))
         except StoreUnavailable as error:
             if not error.fields.get("unknown"):
                 self._trials = [*trials, *self._trials]
             raise
-        for job in sorted({one.job for one in trials if one.outcome != "success"}):
+        for job in sorted(self._unjudged):
             await self._judge(job)
+            self._unjudged.discard(job)
         return PACE
 
     async def _judge(self, job_id: UUID) -> None:
@@ -170,13 +175,16 @@ class Rollouts:
             raise BadInput("A rollout cannot rename a job.", "Rename it by an edit, before or after.", field="change")
         if draft.spec == before.job.spec:
             raise BadInput("The change has no effect.", "Give a change for the new version.", field="change")
+        _refuse_workflows(before.job, [draft.spec])
         return before, draft
 
     async def _check_versions(self, job: Job, wanted: dict[int, float]) -> None:
         known = await self._store.versions(job.id)
         for version in sorted(wanted.keys() - {one.version for one in known}):
             raise no_such_version(job.name, version, known)
-        check_changes((job.spec, one.spec) for one in known if one.version in wanted)
+        specs = [one.spec for one in known if one.version in wanted]
+        _refuse_workflows(job, specs)
+        check_changes((job.spec, spec) for spec in specs)
 
     async def _shown(self, job: Job, rollout: Rollout) -> RolloutView:
         tallies = await self._store.read(lambda: rollouts.tallies(rollout.job, rollout.since))
@@ -192,14 +200,14 @@ class Rollouts:
         self._hints.send(Hint(events=[ChangeEvent("rollout", job.id, state, job.namespace, self._env.now(), job.id)]))
 
 
-def _refuse_workflow(job: Job) -> None:
-    """Refuse a workflow: the jobs that it owns change with it, so two of its versions cannot run at the same time."""
-    if isinstance(job.spec.task, Workflow):
+def _refuse_workflows(job: Job, tried: Iterable[Spec]) -> None:
+    """Refuse workflows: the jobs that a workflow owns change with it, so only its current version can run."""
+    if any(isinstance(spec.task, Workflow) for spec in (job.spec, *tried)):
         remedy = (
-            "Begin rollouts of the jobs that its steps run: an execution of a workflow keeps the job versions that were"
-            " chosen when it began."
+            "Edit it without a rollout, or begin rollouts of the jobs that the steps run: an execution of a workflow"
+            " keeps the job versions that were chosen when it began."
         )
-        raise Conflict(f'"{job.name}" is a workflow: two versions of it cannot run side by side.', remedy)
+        raise Conflict(f'"{job.name}" is a workflow, now or in a version to try: a rollout cannot run it.', remedy)
 
 
 def _version_to_promote(job: Job, rollout: Rollout, version: int | None) -> int:

@@ -18,9 +18,14 @@ SHOWN = ("executions", "success", "failed", "cancelled", "skipped", "retried", "
     examples=("horae overview", "horae overview --from 2026-11-15T00:00:00Z", "horae overview -o json"),
 )
 @click.option(
-    "--from", "since", type=TIME, help="Count executions that ended at or after this time, by default an hour ago."
+    "--from",
+    "since",
+    type=TIME,
+    help="Count executions that ended from this time on, rounded down to a whole step; by default an hour ago.",
 )
-@click.option("--to", "until", type=TIME, help="Count executions that ended before this time, by default now.")
+@click.option(
+    "--to", "until", type=TIME, help="Count executions that ended before this time, rounded up; by default now."
+)
 @remote
 async def overview(api: Api, since: str | None, until: str | None) -> None:
     """Show current and recent executions of a namespace."""
@@ -67,9 +72,14 @@ def _table(api: Api, rows: list[dict[str, Any]], columns: list[Column]) -> None:
 )
 @click.argument("job")
 @click.option(
-    "--from", "since", type=TIME, help="Count executions that ended at or after this time, by default a week ago."
+    "--from",
+    "since",
+    type=TIME,
+    help="Count executions that ended from this time on, rounded down to a whole step; by default a week ago.",
 )
-@click.option("--to", "until", type=TIME, help="Count executions that ended before this time, by default now.")
+@click.option(
+    "--to", "until", type=TIME, help="Count executions that ended before this time, rounded up; by default now."
+)
 @remote
 async def stats(api: Api, job: str, since: str | None, until: str | None) -> None:
     """Show a job's statistics: outcomes, durations and waiting times of its executions."""

@@ -42,9 +42,10 @@ class JobPointView(View, frozen=True, kw_only=True):
 class JobTotalsView(View, frozen=True, kw_only=True):
     """Outcomes and durations of a job's executions that ended in a window.
 
-    `step` is the length of one point of the series in seconds. `successRate` is the share of successes among executions
-    that succeeded or failed; `retryRate` is the number of retries per execution. `waitP50` and `waitP95` are times from
-    the queue to the start.
+    `from` and `to` are the bounds of the counted window: the requested one, widened to whole steps of the series and
+    to whole stored spans. `step` is the length of one point of the series in seconds. `successRate` is the share of
+    successes, and `retryRate` the number of retries, per execution that succeeded or failed. `waitP50` and `waitP95`
+    are times from the queue to the start.
     """
 
     from_: Time = field(name="from")
@@ -177,7 +178,8 @@ class TimelineView(View, frozen=True, kw_only=True):
 class OverviewView(View, frozen=True, kw_only=True):
     """The current state of a namespace, and its outcomes in a window.
 
-    `step` is the length of one point of the series in seconds.
+    `from` and `to` are the bounds of the counted window: the requested one, widened to whole steps of the series and
+    to whole stored spans. `step` is the length of one point of the series in seconds.
     """
 
     at: Time

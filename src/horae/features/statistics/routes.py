@@ -1,10 +1,11 @@
 """Routes of the overview of a namespace and of job statistics: totals, days, and executions counted by status."""
 
+from contextlib import suppress
 from typing import Annotated
 
 from msgspec import Meta, field
 
-from horae.errors import BadInput, NotFound
+from horae.errors import BadInput, NotFound, StoreUnavailable
 from horae.features.statistics.model import DaysView, JobTotalsView, OverviewView
 from horae.features.statistics.part import StatisticsPart
 from horae.model.executions.execution_view import ExecutionCountsView
@@ -57,7 +58,8 @@ async def counts(call: ApiCall) -> Response:
     Executions that have not ended are counted exactly. Ended ones are counted from statistics, which may miss the last
     five seconds of other servers, or up to two minutes after a server was killed.
     """
-    await call.node.part(StatisticsPart).statistics.step()
+    with suppress(StoreUnavailable):  # so that the counts can be read while the store cannot be written
+        await call.node.part(StatisticsPart).statistics.step()
     return ok(await call.node.part(StatisticsPart).job_statistics.counts(call.namespace))
 
 

@@ -8,7 +8,7 @@ from horae.cli.output import Column, TimeField
 from horae.cli.remote import Api, remote
 from horae.cli.request import Given, lists, message, request
 from horae.cli.terminal import echo, style
-from horae.cli.values import read_template
+from horae.cli.values import read_one
 from horae.features.templates.client import TemplateInfo
 
 
@@ -28,15 +28,17 @@ def templates() -> None:
     "-f", "--file", required=True, metavar="FILE", help="Read the template from a YAML or JSON file; - is stdin."
 )
 @click.option("--dry-run", is_flag=True, help="Change nothing; show the changes of jobs created from it.")
-@click.option("--if-version", type=int, metavar="N", help="Only if the template is still at this version.")
+@click.option(
+    "--if-version", type=click.IntRange(1), metavar="N", help="Only if the template is still at this version."
+)
 @remote
 async def put(api: Api, name: str | None, file: str, dry_run: bool, if_version: int | None) -> None:
     """Create a template, or change it with all jobs that were created from it."""
-    document = read_template(file)
+    document = read_one(file, "template", "with `parameters` and a `job`")
     called = name or document.get("name")
     if not called:
         raise click.UsageError("A template needs a name: horae templates put NAME -f FILE")
-    match = f'"{if_version}"' if if_version else None
+    match = None if if_version is None else f'"{if_version}"'
     done = await api.client.templates.put(called, document, if_match=match, dry_run=dry_run)
     if not api.out.is_for_people:
         return api.out.document(done.raw)
@@ -48,12 +50,19 @@ def _print_changes(api: Api, done: TemplateInfo, *, dry_run: bool) -> None:
         api.out.say(f"{one['job']}: {one['error']}" if one.get("error") else f"{one['job']}:")
         for line in diff_lines(one["changes"]):
             echo("  " + style(line, fg={"-": "red", "+": "green"}.get(line[:1])), styled=True)
-    count = len(done.affected)
-    jobs = f"{count} job{'' if count == 1 else 's'}"
-    if dry_run:
-        api.out.say(f"Version {done.version} of template {done.name} would change {jobs}. Nothing was changed.")
-    else:
+    broken = sum(one.get("error") is not None for one in done.affected)
+    jobs = _jobs(len(done.affected))
+    if not dry_run:
         api.out.say(f"Template {done.name} is at version {done.version}; {jobs} changed with it.")
+    elif broken:
+        why = f"{_jobs(broken)} could no longer be made from it"
+        api.out.say(f"Version {done.version} of template {done.name} would be refused: {why}. Nothing was changed.")
+    else:
+        api.out.say(f"Version {done.version} of template {done.name} would change {jobs}. Nothing was changed.")
+
+
+def _jobs(count: int) -> str:
+    return f"{count} job{'' if count == 1 else 's'}"
 
 
 VERSIONS: list[Column] = [

@@ -50,7 +50,7 @@ class TemplatesResource(Resource):
         self, name: str, definition: dict[str, Any] | None = None, *, dry_run: bool = False,
         if_match: str | None = None, **fields: Unpack[TemplateFields],
     ) -> TemplateInfo:  # fmt: skip
-        """Create a template, or change it with all jobs made from it, all or none; `affected` lists the changed
+        """Create a template, or change it and all jobs made from it in one transaction; `affected` lists changed
         jobs.
 
         `dry_run`: Change nothing; only report the changes.

@@ -18,7 +18,7 @@ from horae.server.reply import Response, nothing, ok
 from horae.server.route import API, CHANGES, REQUEST, delete, get, post, put
 from horae.server.scopes import closed
 
-IF_MATCH = {"If-Match": "The ETag of the template as it was read: refused when somebody changed it meanwhile."}
+IF_MATCH = {"If-Match": "The ETag of the template that was read: the request is refused if it has changed since."}
 TemplateBody = body(FIELDS, "TemplateBody", "The fields of a template.", RequestBody, needed=("job",))
 NewTemplate = body(FIELDS, "NewTemplate", "A template, by name.", RequestBody, needed=("name", "job"))
 
@@ -62,7 +62,7 @@ async def get_template(call: ApiCall) -> Response:
     access=EDIT, scope=closed, audit=CHANGES, takes=TemplateBody, headers=IF_MATCH, refuses=(Stale, Conflict),
 )  # fmt: skip
 async def put_template(call: ApiCall, body: dict[str, Any], query: PutTemplate) -> Response:
-    """Create a template, or change it with all jobs made from it, all or none; `affected` lists the changed jobs."""
+    """Create a template, or change it and all jobs made from it in one transaction; `affected` lists changed jobs."""
     view, change = await call.node.part(TemplatesPart).templates.put(
         call.namespace, call.path("name"), body, if_match=call.if_match(), dry_run=query.dry_run
     )

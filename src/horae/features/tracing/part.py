@@ -36,8 +36,8 @@ class TracingPart(ServerPart):
         return [] if self.workflows is None else [self.workflows]
 
     async def flush(self) -> None:
-        if self.workflows is not None:
-            await self.workflows.step()
+        while self.workflows is not None and await self.workflows.step() == 0.0:
+            pass  # there are more
 
     async def close(self) -> None:
         if self.tracing is not None:

@@ -1,6 +1,5 @@
 """`horae users`: users who sign in, and their permissions."""
 
-import sys
 from typing import Any
 
 import click
@@ -10,6 +9,7 @@ from horae.cli.output import Column, TimeField
 from horae.cli.prompts import prompt
 from horae.cli.remote import Api, remote
 from horae.cli.request import lists, message, one, request
+from horae.cli.values import opened_input
 from horae.model.tenancy.principal import NESTED, PERMISSIONS
 
 
@@ -35,7 +35,7 @@ def _role(command: Any) -> Any:
 def _password(from_input: bool) -> str:
     """Return a password from the first line of stdin, or ask the user to type it twice."""
     if from_input:
-        return sys.stdin.readline().rstrip("\n")
+        return opened_input().readline().rstrip("\n")
     return prompt("Password", "--password-stdin", hide_input=True, confirmation_prompt=True)
 
 
@@ -102,7 +102,7 @@ async def password(api: Api, name: str, from_input: bool) -> None:
 @click.argument("name")
 @remote
 async def disable(api: Api, name: str) -> None:
-    """Sign a user out and forbid signing in, until the command `enable`."""
+    """Sign a user out, and refuse sign-ins until the user is enabled again."""
     _print(api, (await api.client.users.edit(name, active=False)).raw, f"{name} is signed out and disabled.")
 
 

@@ -8,6 +8,7 @@ from horae.model.tenancy.principal import DEFAULT_NAME, Principal, effective_per
 from horae.model.tenancy.users import NAME
 
 SHORTEST, LONGEST = 12, 256  # characters of a password
+SHORTEST_NAMED = 4  # a password may contain the name of the user if it is shorter, because many words contain it
 
 
 class Member(Struct, frozen=True, kw_only=True):
@@ -60,7 +61,8 @@ def check_password(name: str, password: str) -> str:
     if not SHORTEST <= len(password) <= LONGEST:
         remedy = f"Use {SHORTEST} to {LONGEST} characters; a few words are easy to remember."
         raise BadInput(f"The password has {len(password)} characters.", remedy, field="password")
-    if len(set(password)) < 5 or name.lower() in password.lower():
+    names_user = len(name) >= SHORTEST_NAMED and name.lower() in password.lower()
+    if len(set(password)) < 5 or names_user:
         remedy = "Do not use the user's name in it, and use at least five different characters."
         raise BadInput("The password is too easy to guess.", remedy, field="password")
     return password

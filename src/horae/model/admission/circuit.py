@@ -133,8 +133,19 @@ def is_due(status: CircuitStatus, now: Instant) -> bool:
     return status.state == "open" and status.until is not None and status.until <= now
 
 
+def is_left_over(circuit: Circuit | None, status: CircuitStatus) -> bool:
+    """Return whether a circuit belongs to earlier settings of its job; `circuit` has the present ones, if any.
+
+    A job that got a key may still run executions without one, so its earlier circuit is left over only if a user
+    changed it: this user could not change it back.
+    """
+    if circuit is None:
+        return True
+    return bool(status.key) if circuit.key is None else status.forced and not status.key
+
+
 def bucket_of(circuit: Circuit, now: Instant) -> Instant:
-    """Return the instant at which the part of the window starts in which an attempt is counted now."""
+    """Return the start of the part of the window in which an attempt is counted now."""
     width = max(SECOND, circuit.window // BUCKETS)
     return now - now % width
 
@@ -154,7 +165,7 @@ def why_blocked(status: CircuitStatus, job: str) -> str:
     """Explain to users why executions wait for a circuit."""
     of = f' for "{status.key}"' if status.key else ""
     by = " by hand" if status.forced else ""
-    state = "open" if status.state == "open" else "half-open: a few executions try whether it works again"
+    state = "open" if status.state == "open" else "half-open (a few executions try whether it works again)"
     until = f" until {format_instant(status.until)}" if status.until is not None else ""
     return f'The circuit of "{job}"{of} is {state}{by}{until}: {status.cause or "no reason was given."}'
 

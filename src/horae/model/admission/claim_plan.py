@@ -73,12 +73,12 @@ class QueuePreferences:
         return self._places.get(queue, len(self._places))
 
     def price(self, queue: int, expected: float) -> float:
-        """Return the virtual time that an execution of this cost adds to a queue."""
+        """Return the virtual time that an execution of this expected duration adds to a queue."""
         return expected / self.weights.get(queue, 1.0)
 
 
 class LaneClaim(Struct):
-    """The number of executions that a claim takes from a lane at most."""
+    """The most executions that a claim takes from a lane."""
 
     lane: LaneState
     most: int

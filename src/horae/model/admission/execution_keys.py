@@ -75,8 +75,9 @@ def _are_alike(spec: Spec, items: Sequence[bytes]) -> bool:
     whole numbers. Otherwise the function returns False, so that the caller computes the keys of each item.
     """
     templates = [template for template in (*(one.key for one in spec.limits), spec.sequence) if "${" in template]
-    names = tuple(name for template in templates if (name := plain_param(template)) is not None)
-    if len(names) < len(templates):
+    plain = [plain_param(template) for template in templates]
+    names = tuple(dict.fromkeys(name for name in plain if name is not None))
+    if None in plain:
         return False
     try:
         return len(set(_decoder(names)(b"[%b]" % b",".join(items)))) == 1
@@ -92,24 +93,22 @@ def _decoder(names: tuple[str, ...]) -> Callable[[bytes], list[Struct]]:
     return msgspec.json.Decoder(list[some]).decode  # type: ignore[valid-type]
 
 
-def circuit_of(spec: Spec, item: bytes, tags: Mapping[str, str]) -> str | None:
-    """Return the key of an execution's circuit: empty for the job's own circuit, None when the job has none.
+def with_circuit_key(
+    envelope: Envelope, spec: Spec, item: bytes, tags: Mapping[str, str], *, lenient: bool = False
+) -> Envelope:
+    """Add the key of the circuit that can keep an execution from starting: empty if the job has one circuit.
 
-    Raises BadInput when the key cannot be filled in.
+    Raises BadInput when the key cannot be filled in; with `lenient` it is UNFILLED instead.
     """
     if spec.circuit is None:
-        return None
-    if spec.circuit.key is None:
-        return ""
-    return fill(spec.circuit.key, scope_of(spec, item, tags), "circuit.key")
-
-
-def with_circuit_key(envelope: Envelope, spec: Spec, item: bytes, tags: Mapping[str, str]) -> Envelope:
-    """Add the key of the circuit that can keep an execution from starting."""
-    if spec.circuit is None:
         return envelope
-    keys = structs.replace(keys_of(envelope.keys), circuit=circuit_of(spec, item, tags))
-    return structs.replace(envelope, keys=encode_keys(keys))
+    try:
+        key = "" if spec.circuit.key is None else fill(spec.circuit.key, scope_of(spec, item, tags), "circuit.key")
+    except BadInput:
+        if not lenient:
+            raise
+        key = UNFILLED
+    return structs.replace(envelope, keys=encode_keys(structs.replace(keys_of(envelope.keys), circuit=key)))
 
 
 def with_affinity_key(

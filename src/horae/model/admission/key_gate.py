@@ -1,7 +1,7 @@
 """The gate before the queue: an execution is queued when all its keys have room.
 
-An execution can be subject to limits and to a sequence; each has a key. While a key has no room, the execution waits
-until the first such key has room.
+An execution can be subject to limits and to a sequence; each has a key. An execution waits at the first of its keys
+that has no room.
 
 All functions are pure. The caller holds the locks of the keys and passes their states.
 """

@@ -8,7 +8,7 @@ from functools import lru_cache
 import msgspec
 from msgspec import Struct
 
-# Flags of a slice: most mean bookkeeping when the slice leaves a shelf. A slice without flags needs no lookup.
+# Flags of a slice: most require bookkeeping when the slice leaves a shelf. A slice without flags needs no lookup.
 KEYED = 1  # its parcel holds keys of limits, or a place in a sequence
 LIMITED = 2  # it was claimed from a lane with a limit of its queue or its namespace
 RATED = 4  # its start is charged to the rate of a key

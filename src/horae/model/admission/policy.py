@@ -6,6 +6,7 @@ struct, whose annotations describe its fields.
 """
 
 import re
+from decimal import Decimal
 from functools import lru_cache
 from typing import Annotated, Any, Literal, get_args
 
@@ -24,7 +25,7 @@ from horae.model.fields.variants import Variants
 Charge = Literal["time", "executions"]
 QUANTUM = 16  # executions that a share gets at a time while other shares wait
 QUANTUM_TIME: Micros = SECOND  # the worker time that a share gets at a time; at least one execution
-SHORT_TIME: Micros = SECOND // 100  # a share gets more than QUANTUM very short executions, for this time in total
+SHORT_TIME: Micros = SECOND // 100  # total worker time of the very short executions that a share gets at a time
 MOST_AT_A_TIME = 1024  # executions that a share gets at a time at most
 MOST_SHARES = 1000  # shares with a weight or a reserve
 MOST_SLOTS = 100_000
@@ -74,7 +75,7 @@ def _read_weights(value: Any, at: str) -> dict[str, float]:
 def _read_reserves(value: Any, at: str) -> dict[str, int | str]:
     shares = _of_shares(value, at, '{"acme": 4}')
     read = {share: _read_reserve(one, f"{at}.{share[:60]}") for share, one in shares.items()}
-    total = sum(float(one.rstrip("%")) for one in read.values() if isinstance(one, str))
+    total = sum(Decimal(one.rstrip("%")) for one in read.values() if isinstance(one, str))
     if total > 100:
         raise BadInput(
             f"{at} promises {total:g}% of the slots.", "Let the percentages add up to 100% at most.", field=at
@@ -108,7 +109,7 @@ def _write_head_start(policy: "PriorityPolicy") -> dict[str, Any]:
 class _Weight(Number):
     def read(self, value: Any, at: str) -> float:
         if value == 0 and not isinstance(value, bool):
-            remedy = "Weights are from 0.001 to 1000; hold or pause what is not to run."
+            remedy = "Weights are from 0.001 to 1000; hold or pause what must not run."
             raise BadInput(f"{at} cannot be 0: that share would never run.", remedy, field=at)
         return super().read(value, at)
 
@@ -129,7 +130,7 @@ class FifoPolicy(_Policy, frozen=True, kw_only=True, tag="fifo"):
 
 
 class PriorityPolicy(_Policy, frozen=True, kw_only=True, tag="priority"):
-    """Arrival order with a head start for each level of priority. Nothing starves, unless it is strict."""
+    """Arrival order with a head start for each level of priority. Nothing starves, unless the policy is strict."""
 
     ageing: Annotated[
         Micros, _HEAD_START, Field(_AGEING, "The head start of each level of priority.", example="60s")
@@ -145,7 +146,7 @@ class ShortestPolicy(_Policy, frozen=True, kw_only=True, tag="shortest"):
     """Arrival order, delayed in proportion to the expected duration. Long executions run, too."""
 
     factor: Annotated[
-        float, Field(Number(0.1, 1000), "An execution is put back by its expected duration, times this factor.")
+        float, Field(Number(0.1, 1000), "How much later an execution ranks: its expected duration times this factor.")
     ] = 10.0
 
 
@@ -255,7 +256,7 @@ def order_within(policy: Policy) -> Order:
 
 
 def ranks_by_arrival(policy: Policy) -> bool:
-    """Return whether a rank is the arrival time less a bounded head start, so that such queues can share one order."""
+    """Return whether ranks are arrival times less a bounded head start; queues of such policies can share one order."""
     return isinstance(policy, FifoPolicy) or (isinstance(policy, PriorityPolicy) and not policy.strict)
 
 

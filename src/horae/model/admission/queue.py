@@ -8,7 +8,7 @@ from msgspec import Struct
 from horae.errors import BadInput
 from horae.model.admission.limits import AT_ONCE, BURST, LIMIT, NO_LIMIT, Limit
 from horae.model.admission.policy import KINDS, POLICY, PRIORITY, Policy
-from horae.model.admission.rate import RATE_TEXT
+from horae.model.admission.rate import RATE_TEXT, remove_lone_burst
 from horae.model.fields.kinds import Flag, Integer
 from horae.model.fields.table import Document, Field, Group, Table
 from horae.model.fields.values import an_object
@@ -58,7 +58,7 @@ def _weight(text: str, entry: str) -> float:
         weight = float(text)
     except ValueError:
         weight = 0.0
-    if not 0 < weight <= 1000:
+    if not 0.001 <= weight <= 1000:
         raise BadInput(f"{entry!r} has no weight from 0.001 to 1000.", _SERVED, field="queues")
     return weight
 
@@ -138,7 +138,9 @@ def show_queue(spec: QueueSpec, default: bool | None = None) -> dict[str, Any]:
 
 def merge_queue(spec: QueueSpec, patch: Any) -> dict[str, Any]:
     """Apply a patch to a definition; null resets a field to its default."""
-    return {**show_queue(spec), **an_object(patch, "body", _EXAMPLE)}
+    merged = {**show_queue(spec), **an_object(patch, "body", _EXAMPLE)}
+    remove_lone_burst(merged, patch)
+    return merged
 
 
 class Queue(Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ accepted. Daily usage is read from statistics, which are a few seconds old.
 """
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Struct
@@ -62,8 +63,8 @@ class Quota(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
 
 
 def _each_second(count: float | None) -> Rate | None:
-    """Return an even rate of `count` a second, with a burst of one second."""
-    return None if count is None else Rate(1, max(1, round(SECOND / count)), max(1, int(count)))
+    """Return an even rate of at most `count` a second, with a burst of one second."""
+    return None if count is None else Rate(1, ceil(SECOND / count), max(1, int(count)))
 
 
 class QuotaUsage(Struct):

@@ -60,11 +60,20 @@ def parse_rate(value: Any, field: str, burst: int = 1) -> Rate:
     if found is None:
         raise BadInput(f"{value!r} is not a rate.", _RATES, field=field)
     count, span = int(found[1]), found[2].strip()
-    per = parse_duration(span if span[:1].isdigit() or span.startswith("P") else f"1{span}", field=field)
+    try:
+        per = parse_duration(span if span[:1].isdigit() or span.startswith("P") else f"1{span}", field=field)
+    except BadInput:
+        raise BadInput(f"{value!r} is not a rate.", _RATES, field=field) from None
     if not 1 <= count <= MOST_STARTS or not SECOND // 1000 <= per <= 400 * DAY:
         remedy = f"Write 1 to {MOST_STARTS} starts in a span from 1 millisecond to 400 days."
         raise BadInput(f"{value!r} is out of range.", remedy, field=field)
     return Rate(count, per, burst)
+
+
+def remove_lone_burst(merged: dict[str, Any], patch: Document) -> None:
+    """Remove the burst from a patched definition if the patch has removed its rate."""
+    if merged.get("rate") is None and patch.get("burst") is None:
+        merged.pop("burst", None)
 
 
 def _read_rate(given: Document, prefix: str) -> dict[str, Any]:

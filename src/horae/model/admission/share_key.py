@@ -25,7 +25,7 @@ def share_of(policy: FairPolicy, spec: Spec, item: bytes, tags: Mapping[str, str
     """Return the share that an execution with these params uses. Raises BadInput when the template cannot be filled."""
     share = _reader(policy.by)(spec, _decode(item) or {}, tags, caller)
     if len(share) > MOST_SHARE or "\0" in share:
-        detail = f'The share by the queue\'s "{policy.by}" has {len(share)} characters, or contains a NUL character.'
+        detail = f'The share that "{policy.by}" gives has {len(share)} characters, or contains a NUL character.'
         raise BadInput(detail, f"At most {MOST_SHARE} are allowed.", field="params")
     return share
 

@@ -3,6 +3,7 @@
 from datetime import UTC, date, datetime, time, timedelta
 
 from horae.env import SECOND, Instant
+from horae.errors import BadInput
 from horae.model.base.instant import parse_instant
 from horae.model.triggers.cron.zone import load
 
@@ -17,9 +18,12 @@ def day_at(zone: str, at: Instant) -> date:
 def parse_day(zone: str, text: str, field: str) -> date:
     """Parse a date, or return the day in a zone of an RFC 3339 time. Raises BadInput for any other text."""
     try:
-        return date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
-        return day_at(zone, parse_instant(text, field=field))
+        day = day_at(zone, parse_instant(text, field=field))
+    if day.year == date.max.year:
+        raise BadInput(f"{field} is in the year {day.year}.", "Give an earlier day.", field=field)
+    return day
 
 
 def begin_of_day(zone: str, day: date) -> Instant:

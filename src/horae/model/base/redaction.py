@@ -109,8 +109,8 @@ class Redactor:
 
     def json(self, encoded: bytes) -> bytes:
         """Cover occurrences in the texts, names and numbers of a JSON value; the same object when there is none."""
-        if not any(form in encoded for form in self._in_json):
-            return encoded
+        if b"\\" not in encoded and not any(form in encoded for form in self._in_json):
+            return encoded  # with a backslash, a value may be escaped in other ways than in these forms
         try:
             value = msgspec.json.decode(encoded)
             hidden = self.tree(value)
@@ -155,7 +155,8 @@ class RedactingStream:
     def __init__(self, forms: Sequence[bytes]) -> None:
         self._forms = forms
         self.held = b""
-        self._known = 0  # number of bytes at the start of `held` whose mask was already returned
+        # The number of bytes at the start of `held` whose mask was already returned; None: the last byte had no mask.
+        self._known: int | None = None
 
     def feed(self, piece: bytes) -> bytes:
         """Take the next piece, and return the redacted bytes that need not be held back any more."""
@@ -169,14 +170,15 @@ class RedactingStream:
     def _release(self, data: bytes, until: int) -> bytes:
         spans = spans_of(data, self._forms)
         known, mask = self._known, MASK.encode()
-        if known:
+        if known is not None:
             spans = merge_spans([*spans, (0, known)])
         covered = [(start, min(end, until)) for start, end in spans if start < until]
         shown = _covered(data[:until], covered, mask)
-        if known and covered:
+        if known is not None and covered:
             shown = shown[len(mask) :]
-        begun = [end for start, end in spans if start < until or (known and start == 0)]
-        self.held, self._known = data[until:], max(0, max(begun, default=0) - until)
+        begun = [end for start, end in spans if start < until or (known is not None and start == 0)]
+        rest = max(begun, default=-1) - until
+        self.held, self._known = data[until:], rest if rest >= 0 else None
         return shown
 
 

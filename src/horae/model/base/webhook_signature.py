@@ -15,7 +15,7 @@ from msgspec import Struct
 from horae.env import SECOND, Instant, Micros
 from horae.errors import BadInput, BadSignature
 
-TOLERANCE: Micros = 300 * SECOND  # largest accepted age of a signature, and difference between the two clocks
+TOLERANCE: Micros = 300 * SECOND  # largest accepted difference between the time of a signature and this server's clock
 PREFIX = "whsec_"
 LEAST_SECRET, MOST_SECRET = 16, 256  # characters
 MOST_SIGNATURES = 16  # signatures in one header; a sender that changes its secret signs with both secrets
@@ -49,7 +49,7 @@ def verify(headers: Headers, body: bytes, secrets: Iterable[str], now: Instant) 
             return _standard(headers, names, body, tuple(secrets), now)
     if _HUB in headers:
         return _hub(headers[_HUB], body, tuple(secrets))
-    raise BadSignature("This webhook takes signed requests, and this one has no signature.", _REMEDY)
+    raise BadSignature("This webhook takes signed requests only, and the request has no signature.", _REMEDY)
 
 
 def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:

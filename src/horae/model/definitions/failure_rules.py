@@ -41,7 +41,8 @@ def compile_rule(rule: str) -> Test:
         lo, hi = _statuses(rest, f"{rule!r} names no HTTP status")
         return lambda failure, exit_code: failure.status is not None and lo <= failure.status <= hi
     if prefix == "message" and rest:
-        return lambda failure, exit_code: fnmatchcase(failure.message, rest)
+        pattern = rest.replace("[", "[[]")  # only * and ? are special
+        return lambda failure, exit_code: fnmatchcase(failure.message, pattern)
     raise ValueError(f"{rule[:60]!r} is not a rule about failures")
 
 

@@ -71,13 +71,17 @@ def _read_schema(value: Any, at: str) -> dict[str, Any]:
     schema = _read_json(value, at, "Give the JSON schema of params.")
     if schema.get("type", "object") != "object":
         raise BadInput(f"{at} does not describe an object.", 'params are an object: set "type": "object".', field=at)
-    if any(not ref.startswith("#") for ref in _references(schema)):
-        raise BadInput(f"{at} refers to another document.", "Put what it refers to under $defs.", field=at)
+    for name, text in _references(schema):
+        if name != "$schema" and not text.startswith("#"):
+            raise BadInput(f"{at} refers to another document.", "Put what it refers to under $defs.", field=at)
+        if name == "$schema" and text.removesuffix("#") not in _DIALECTS:
+            remedy = f'Remove "$schema", or write the schema for {_DIALECTS[-1]}.'
+            raise BadInput(f"{at} says that it is written for {text[:100]!r}.", remedy, field=at)
     return schema
 
 
-def _references(value: Any) -> Iterator[str]:
-    """Yield every $ref and similar reference.
+def _references(value: Any) -> Iterator[tuple[str, str]]:
+    """Yield the name and text of every $ref and similar reference.
 
     A schema must not refer to other documents, which would have to be fetched.
     """
@@ -87,7 +91,7 @@ def _references(value: Any) -> Iterator[str]:
     elif isinstance(value, dict):
         for name, member in value.items():
             if name in ("$ref", "$dynamicRef", "$recursiveRef", "$schema") and isinstance(member, str):
-                yield "#" if name == "$schema" and member in _DIALECTS else member
+                yield name, member
             yield from _references(member)
 
 

@@ -19,6 +19,7 @@ from horae.errors import BadInput
 
 CONTEXT = "__horae_context__"  # attribute that marks the class of contexts, which this layer must not import
 _PLAIN = (str, int, float, bool, bytes, type(None))
+NOT_FITTING = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -45,6 +46,12 @@ class Signature(Struct, frozen=True):
     parameters: tuple[Parameter, ...]
     context: str | None = None  # the parameter that receives the context
     rest: bool = False  # the function accepts further params as **kwargs
+    first: tuple[str, ...] = ()  # the positional-only parameters, perhaps with the context
+
+    @property
+    def by_position(self) -> list[str]:
+        """The names of the parameters that a call may fill by position."""
+        return [parameter.name for parameter in self.parameters if parameter.kind in _POSITIONAL]
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -73,22 +80,22 @@ def signature_of(function: Callable[..., Any]) -> Signature:
     name = getattr(function, "__qualname__", repr(function))
     found = inspect.signature(function)
     context, rest, parameters = None, False, []
+    first = tuple(one.name for one in found.parameters.values() if one.kind == one.POSITIONAL_ONLY)
     for parameter in found.parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
             raise _refused(name, f"*{parameter.name} cannot be filled from named params", "Give it named parameters.")
         if parameter.kind is parameter.VAR_KEYWORD:
             rest = True
-        elif _is_context(function, parameter):
+        elif parameter.name == "ctx" or getattr(annotation := _annotation(name, function, parameter), CONTEXT, False):
             context = parameter.name
         else:
-            parameters.append(_parameter(name, function, parameter))
-    signature = Signature(name, tuple(parameters), context, rest)
+            parameters.append(_parameter(parameter, annotation))
+    signature = Signature(name, tuple(parameters), context, rest, first)
     _check_types(signature)
     return signature
 
 
-def _parameter(name: str, function: Callable[..., Any], parameter: inspect.Parameter) -> Parameter:
-    annotation = _annotation(name, function, parameter)
+def _parameter(parameter: inspect.Parameter, annotation: Any) -> Parameter:
     default = NODEFAULT if parameter.default is parameter.empty else parameter.default
     if default is None and annotation is not Any:
         annotation = annotation | None
@@ -98,7 +105,7 @@ def _parameter(name: str, function: Callable[..., Any], parameter: inspect.Param
 def _annotation(name: str, function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
     """Resolve the annotation of one parameter.
 
-    Each is resolved separately, so that the annotation of the context, which is not needed, may be unresolvable.
+    Each is resolved separately, so that the annotation of `ctx`, which is not needed, may be unresolvable.
     """
     if parameter.annotation is parameter.empty:
         return Any
@@ -106,19 +113,9 @@ def _annotation(name: str, function: Callable[..., Any], parameter: inspect.Para
     try:
         space = getattr(inspect.unwrap(function), "__globals__", {})
         return get_type_hints(holder, globalns=space, include_extras=True)[parameter.name]
-    except NameError as error:
-        remedy = "Import it at module level, not only for type checkers."
+    except Exception as error:  # an annotation in quotes may be any expression
+        remedy = "Import its names at module level, not only for type checkers, and correct it if it is no type."
         raise _refused(name, f"the annotation of {parameter.name!r} cannot be resolved: {error}", remedy) from None
-
-
-def _is_context(function: Callable[..., Any], parameter: inspect.Parameter) -> bool:
-    if parameter.name == "ctx":
-        return True
-    annotation = parameter.annotation
-    if isinstance(annotation, str):
-        space = getattr(inspect.unwrap(function), "__globals__", {})
-        annotation = space.get(annotation)
-    return bool(getattr(annotation, CONTEXT, False))
 
 
 def _check_types(signature: Signature) -> None:
@@ -146,7 +143,7 @@ def _struct(signature: Signature, defaults: Mapping[str, Any]) -> type[Struct]:
 def _field(parameter: Parameter, defaults: Mapping[str, Any]) -> Any:
     if parameter.name in defaults:
         try:
-            value = msgspec.convert(defaults[parameter.name], parameter.type)
+            value = msgspec.convert(defaults[parameter.name], parameter.type, str_keys=True)
         except msgspec.ValidationError as error:
             raise BadParams(f"the job's params: {parameter.name}: {error}") from None
         return msgspec.field(default=value) if type(value) in _PLAIN else _fresh(value)
@@ -168,21 +165,12 @@ def _decode_closed(signature: Signature, defaults: Mapping[str, Any]) -> Callabl
     def closed(item: bytes | Raw) -> Any:
         try:
             return decode(item)
-        except msgspec.ValidationError as error:
+        except NOT_FITTING as error:
             if bytes(item).strip() == b"null":
-                return _checked(decode, b"{}")
-            raise BadParams(str(error)) from None
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise BadParams(f"the params are not JSON: {error}") from None
+                return closed(b"{}")
+            raise _bad_params(error) from None
 
     return closed
-
-
-def _checked(decode: Callable[[bytes], Any], item: bytes) -> Any:
-    try:
-        return decode(item)
-    except msgspec.ValidationError as error:
-        raise BadParams(str(error)) from None
 
 
 def _decode_open(signature: Signature, defaults: Mapping[str, Any]) -> Callable[[bytes | Raw], Any]:
@@ -199,12 +187,16 @@ def _decode_open(signature: Signature, defaults: Mapping[str, Any]) -> Callable[
     def opened(item: bytes | Raw) -> Any:
         try:
             given = decoder.decode(item) or {}
-            named = msgspec.convert({n: v for n, v in given.items() if n in names}, struct)
-        except msgspec.MsgspecError as error:
-            raise BadParams(str(error)) from None
+            named = msgspec.convert({n: v for n, v in given.items() if n in names}, struct, str_keys=True)
+        except NOT_FITTING as error:
+            raise _bad_params(error) from None
         return named, {**others, **{n: v for n, v in given.items() if n not in names}}
 
     return opened
+
+
+def _bad_params(error: Exception) -> BadParams:
+    return BadParams(str(error) if isinstance(error, msgspec.ValidationError) else f"the params are not JSON: {error}")
 
 
 def _arranged(signature: Signature, decode: Callable[[bytes | Raw], Any]) -> Bind:
@@ -217,8 +209,7 @@ def _arranged(signature: Signature, decode: Callable[[bytes | Raw], Any]) -> Bin
 
 
 def _arranged_by_name(signature: Signature, decode: Callable[[bytes | Raw], Any]) -> Bind:
-    first = [p.name for p in signature.parameters if p.kind == inspect.Parameter.POSITIONAL_ONLY]
-    context, rest = signature.context, signature.rest
+    context, rest, first = signature.context, signature.rest, signature.first
 
     def bind(item: bytes | Raw, ctx: Any) -> Call:
         decoded = decode(item)

@@ -71,7 +71,7 @@ class JobView(JobDefinition, Versioned, frozen=True, kw_only=True):
     auto_paused: AutomaticPause | None = None
     owner_workflow: str | None = None  # the workflow that owns it, for one of its steps
     base_job: str | None = None  # the job from which an owned job was derived
-    overrides: Annotated[dict[str, Any], Meta(description="Fields that the job sets in addition to its template.")] = {}
+    overrides: Annotated[dict[str, Any], Meta(description="Fields that override those of its template.")] = {}
     notes: list[str] = []
 
 

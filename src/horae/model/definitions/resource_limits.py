@@ -28,7 +28,7 @@ class ResourceLimits(Struct, frozen=True, kw_only=True, rename="camel", omit_def
     files: Annotated[int | None, Field(Integer(8, 1 << 20), "Files open at once in one process.")] = None
     processes: Annotated[int | None, Field(Integer(1, 1 << 22), "Processes at once.")] = None
     output: Annotated[
-        int | None, Field(_SIZE, "Bytes that it writes to its log by all its outputs together, stored or not.")
+        int | None, Field(_SIZE, "Bytes that all its outputs together write to its log, stored or not.")
     ] = None
     file_size: Annotated[int | None, Field(_SIZE, "The size of a file that it writes.")] = None
 

@@ -51,7 +51,7 @@ PRIORITY = f"Priorities run from 0 (least urgent) to 9 (most urgent); the defaul
 RETRIES = f"Give the number of further tries after the first: 0 to {MOST_RETRIES}."
 SEQUENCE = 'Write the key of executions that run one after another: "${params.account}".'
 NOT_AS_A_WHOLE = "A workflow is not tried again as a whole: give retries to its steps, or rerun it from what failed."
-NO_WORKER = "No worker runs a workflow: give it to the steps that need it."
+NO_WORKER = "No worker runs a workflow: set this field on the steps that need it."
 
 Delivery = Literal["at-least-once", "at-most-once"]
 DELIVERIES: tuple[Delivery, ...] = get_args(Delivery)
@@ -146,7 +146,7 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
         FAILURES,
         JobField(
             TIMEOUTS,
-            "Timeouts in the queue, before the start, without heartbeats and in total; `run` is `timeout`.",
+            "Timeouts for the queue, the start, heartbeats and all attempts together; `run` is `timeout`.",
             example={"queue": "10m", "total": "1h"},
             merges=True,
             flag="",

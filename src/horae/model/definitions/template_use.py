@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 
 class TemplateUse(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A template by id and name; `own` are the fields of the job's definition that the template does not set."""
+    """A template by id and name; `own` are the fields that the job sets itself, merged over those of the template."""
 
     template: UUID
     name: str

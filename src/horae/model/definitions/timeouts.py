@@ -116,7 +116,7 @@ class ParcelTimeouts(Struct, frozen=True, kw_only=True):
         return min(times)
 
     def _checks(self, left: Iterable[Slice], runs: bool, now: Instant) -> Iterable[Instant]:
-        """Yield when to check each slice for having been in the queue for too long.
+        """Yield when to check whether each slice has been in the queue for too long.
 
         Running and blocked items may enter the queue at any time. So they are checked after the queue timeout from now,
         or after RECHECK_INTERVAL if that is longer.

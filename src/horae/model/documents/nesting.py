@@ -4,7 +4,7 @@ import re
 from itertools import accumulate
 
 MAX_NESTING = 500  # levels of lists and objects
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)  # possessive: takes no memory for going back
 _OTHERS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = {mark: 1 if mark in b"[{" else -1 for mark in b"[]{}"}
 

@@ -26,7 +26,7 @@ from horae.model.documents.schema_cost import (
 from horae.model.executions.deduplication import start_batch
 
 MOST_MESSAGE = 500  # characters of a validation error
-MOST_KEPT = 500  # the places of a schema with more places are not kept in memory
+MOST_KEPT = 500  # places of a schema; if it has more, they are not kept in memory
 SMALL = 64  # bytes of JSON; the length of shorter JSON serves as an upper bound of the number of its values
 MOST_TOGETHER = 40 * MOST_UNITS  # units for all checks of one transaction
 _BACKTRACKS, _PATTERN_BYTES, _CACHE_BYTES = 10_000, 32_000, 1_000_000
@@ -161,7 +161,7 @@ def check_schema(schema: dict[str, Any], field: str) -> Validator:
 
 
 class ParamsCheck:
-    """Checks the params of executions against the schema of their job, merged over the default params of the job."""
+    """Checks the params of executions, merged over the default params of their job, against the job's schema."""
 
     def __init__(self, spec: Spec) -> None:
         self._given = spec.params

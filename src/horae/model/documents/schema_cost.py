@@ -2,7 +2,7 @@
 
 A *part* is a subschema. A *place* holds all parts, with references resolved, that apply to one position of a value; it
 links to the places of the members below. A *unit* of cost is one keyword at one place. Some schemas have too many parts
-for one place: references multiply them, or a cycle of references stays at one position or doubles with every level.
+for one place: references multiply them, or a cycle of references stays at one position or doubles them at every level.
 Such a schema is refused when it is defined.
 """
 
@@ -138,8 +138,39 @@ def within_unique(places: list[SchemaPlace]) -> int | None:
     return None if done < len(places) else max(most[n] + place.unique for n, place in enumerate(places))
 
 
+class _Below:
+    """The parts that apply to members and elements of the value: those that one part contains, or all of a place."""
+
+    def __init__(self, part: Part) -> None:
+        items = part.get("items")
+        first = part.get("prefixItems", items)
+        first = first if isinstance(first, list) else []
+        self.named = {name: [below] for name, below in _members(part.get("properties"))}
+        self.others = [below for _, below in _members(part.get("patternProperties"))] + _singles(part, _OTHERS)
+        self.names = _singles(part, ("propertyNames",))
+        self.prefix = {i: [below] for i, below in enumerate(first) if isinstance(below, dict)}
+        self.prefix_length = len(first)
+        self.rest = _singles(part, (*_ELEMENTS, "items"))
+
+    @property
+    def count(self) -> int:
+        """The number of all these parts."""
+        return sum(map(len, (self.others, self.names, self.rest, *self.named.values(), *self.prefix.values())))
+
+    def add(self, more: "_Below", times: int) -> None:
+        """Add the parts of a part that is evaluated `times` times."""
+        for name, below in more.named.items():
+            self.named.setdefault(name, []).extend(below * times)
+        for i, below in more.prefix.items():
+            self.prefix.setdefault(i, []).extend(below * times)
+        self.prefix_length = max(self.prefix_length, more.prefix_length)
+        self.others += more.others * times
+        self.names += more.names * times
+        self.rest += more.rest * times
+
+
 class _OfPart(Struct):
-    """The analysis of one part: its units, its patterns, and the parts nested in it that apply to the same place."""
+    """The analysis of one part: its units, its patterns, the parts nested in it, and those for what is below."""
 
     units: int
     patterns: int
@@ -147,34 +178,9 @@ class _OfPart(Struct):
     name_patterns: int
     name_squares: int
     is_unique: bool
-    within: Parts
-
-
-class _Below:
-    """The parts that apply to members and elements of the value at a place."""
-
-    def __init__(self) -> None:
-        self.named: dict[str, Parts] = {}
-        self.others: Parts = []
-        self.names: Parts = []
-        self.prefix: list[Parts] = []
-        self.rest: Parts = []
-
-    def add(self, part: Part, times: int) -> None:
-        """Add the parts for members and elements that a part contains; the part is evaluated `times` times."""
-        for name, below in _members(part.get("properties")):
-            self.named.setdefault(name, []).extend([below] * times)
-        self.others += [below for _, below in _members(part.get("patternProperties"))] * times
-        self.others += [part[name] for name in _OTHERS if isinstance(part.get(name), dict)] * times
-        self.names += [part["propertyNames"]] * times if isinstance(part.get("propertyNames"), dict) else []
-        self.rest += [part[name] for name in _ELEMENTS if isinstance(part.get(name), dict)] * times
-        items = part.get("items")
-        self.rest += [items] * times if isinstance(items, dict) else []
-        first = part.get("prefixItems", items)
-        for i, below in enumerate(first if isinstance(first, list) else ()):
-            if i == len(self.prefix):
-                self.prefix.append([])
-            self.prefix[i] += [below] * times if isinstance(below, dict) else []
+    within: Parts  # these apply to the same place
+    below: _Below
+    below_count: int
 
 
 class _Reader:
@@ -221,19 +227,23 @@ class _Reader:
             self._todo.append(parts)
         return self._known[key]
 
-    def _count(self, parts: int) -> None:
+    def _count(self, parts: int, expected: int = 0) -> None:
+        """Count parts. Raises Costly if there are too many, also together with `expected` ones that follow."""
         self._size += parts
-        if self._size > MOST_PARTS:
+        if self._size + expected > MOST_PARTS:
             raise _too_much(f"has over {MOST_PARTS} parts with its references resolved")
 
     def _place(self, parts: Parts) -> SchemaPlace:
-        below, units, each, patterns, squares, names, name_squares, unique = _Below(), 0, 0, 0, 0, 0, 0, 0
+        below, units, each, patterns, squares, names, name_squares, unique = _Below({}), 0, 0, 0, 0, 0, 0, 0
+        expected = 0
         for part, times, is_asked_for_each in self._here(parts):
             known = self._known_part(part)
             units += known.units * times
             if units > MOST_AT_A_PLACE:
                 raise _too_much(f"has over {MOST_AT_A_PLACE} keywords for one value with its references resolved")
-            below.add(part, times)
+            expected += known.below_count * times
+            self._count(0, expected)
+            below.add(known.below, times)
             each += known.units * times if is_asked_for_each else 0
             patterns, squares = patterns + known.patterns * times, squares + known.squares * times
             names, name_squares = names + known.name_patterns * times, name_squares + known.name_squares * times
@@ -243,7 +253,7 @@ class _Reader:
             name_squares=name_squares, unique=unique, names=self._number(below.names) if below.names else None,
             named={name: self._number(found + below.others) for name, found in below.named.items()},
             other=self._number(below.others) if below.others else None,
-            prefix=[self._number(found + below.rest) for found in below.prefix],
+            prefix=[self._number(below.prefix.get(i, []) + below.rest) for i in range(below.prefix_length)],
             rest=self._number(below.rest) if below.rest else None,
         )  # fmt: skip
 
@@ -273,10 +283,11 @@ class _Reader:
         known = self._parts.get(id(part))
         if known is None:
             own = [part["pattern"]] if isinstance(part.get("pattern"), str) else []
+            below = _Below(part)
             known = _OfPart(
                 _units(part), len(own), sum(map(_looks_around, own)),
                 len(_patterns(part)), sum(map(_looks_around, _patterns(part))),
-                part.get("uniqueItems") is True, [*_within(part), *self._referred(part)],
+                part.get("uniqueItems") is True, [*_within(part), *self._referred(part)], below, below.count,
             )  # fmt: skip
             self._parts[id(part)] = known
         return known
@@ -331,13 +342,17 @@ def _within(part: Part) -> Iterator[Part]:
     for name in _HERE:
         found = part.get(name)
         yield from (one for one in (found if isinstance(found, list) else ()) if isinstance(one, dict))
-    yield from (part[name] for name in _HERE_ONE if isinstance(part.get(name), dict))
+    yield from _singles(part, _HERE_ONE)
     for name in _HERE_NAMED:
         yield from (one for _, one in _members(part.get(name)))
 
 
 def _members(value: Any) -> list[tuple[str, Part]]:
     return [(name, one) for name, one in value.items() if isinstance(one, dict)] if isinstance(value, dict) else []
+
+
+def _singles(part: Part, names: tuple[str, ...]) -> Parts:
+    return [part[name] for name in names if isinstance(part.get(name), dict)]
 
 
 def _inside(value: Any) -> Iterator[Any]:

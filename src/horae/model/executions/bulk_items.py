@@ -12,6 +12,7 @@ from horae.model.fleet.submit import Submit
 
 FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(Submit))
 ALIKE = 0.8  # similarity, by difflib, from which a name is taken for a misspelt field
+MOST_MISSPELT = 2  # misspelt fields of one item, because each comparison takes long
 REMEDY = (
     'If a request has `job`, its items are params: write {{"job": "{job}", "items": [{{...params...}}]}}. To give each'
     ' item its own options, remove `job` from the request: {{"items": [{{"job": "{job}", "params": {{...}}}}]}}.'
@@ -38,13 +39,14 @@ def refuse_submission(item: bytes, spec: Spec) -> BadInput | None:
 def is_submission(given: Mapping[str, Any], job: str, taken: Set[str] = frozenset()) -> bool:
     """Return whether an item has an object `params`, or names its own job, and has only fields of a submission.
 
-    A misspelt field counts as a field of a submission, so that this mistake does not hide the other. `taken` are the
+    Few misspelt fields count as fields of a submission, so that this mistake does not hide the other. `taken` are the
     known params of the job.
     """
     says_params = isinstance(given.get("params"), Mapping) and "params" not in taken
     says_job = given.get("job") == job and "job" not in taken
-    return (says_params or says_job) and all(map(_is_field, given))
-
-
-def _is_field(name: str) -> bool:
-    return name in FIELDS or bool(get_close_matches(name, FIELDS, 1, ALIKE))
+    others = given.keys() - FIELDS
+    return (
+        (says_params or says_job)
+        and len(others) <= MOST_MISSPELT
+        and all(get_close_matches(name, FIELDS, 1, ALIKE) for name in others)
+    )

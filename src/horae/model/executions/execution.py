@@ -78,6 +78,11 @@ class Extra(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     step: str | None = None  # the step of its parent that it runs
     index: int | None = None  # position of its parcel's first item among all items of the step's foreach
 
+    @property
+    def repeats(self) -> bool:
+        """Return whether the execution runs an earlier one again, with the params that it ran with."""
+        return self.retry_of is not None or self.rerun is not None
+
 
 class Execution(Struct, frozen=True, kw_only=True):
     """One requested run of a job, retried under the same id until it reaches a final state."""

@@ -27,6 +27,7 @@ MAX_STEP_NAME = 512  # characters
 MAX_ERROR_NAME, MAX_MESSAGE, MAX_TRACEBACK = 512, 16 * 1024, 64 * 1024  # characters of an error
 MOST_ERROR_NAMES = 100
 MAX_SIGNAL_NAME = 200
+MAX_CALL = 200  # characters of the name of a call that submits executions
 MOST_STEPS = 1024  # steps in one call
 MOST_QUEUES = 1000  # queues that a worker serves
 MOST_FUNCTIONS = 5000  # functions that a worker announces

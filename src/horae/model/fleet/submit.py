@@ -11,7 +11,7 @@ from horae.model.base.duration import LONGEST
 from horae.model.base.instant import format_instant, parse_instant
 from horae.model.fields.kinds import Custom, Duration, Flag, Integer, Moment, Text, as_given
 from horae.model.fields.table import Field, Table
-from horae.model.fleet.protocol import ABSENT, MOST_CHILDREN, At, Count, Length, Wire
+from horae.model.fleet.protocol import ABSENT, MAX_CALL, MOST_CHILDREN, At, Count, Length, Wire
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,5 +110,5 @@ class ChildSubmit(Wire, frozen=True, kw_only=True):
     parcel: UUID
     item: Count
     attempt: Count
-    call: str
+    call: Annotated[str, Meta(min_length=1, max_length=MAX_CALL)]
     submissions: Annotated[list[Submit], Meta(max_length=MOST_CHILDREN)]

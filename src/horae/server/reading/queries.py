@@ -49,10 +49,15 @@ class DryRun(Query, frozen=True, kw_only=True):
 class TimeWindow(Query, frozen=True, kw_only=True):
     """A window of the past."""
 
-    since: Annotated[When, Meta(description="Only from this time on.")] | None = field(default=None, name="from")
-    until: Annotated[When, Meta(description="Only before this time; now by default.")] | None = field(
-        default=None, name="to"
+    since: Annotated[When, Meta(description="Only from this time on, rounded down to a whole step.")] | None = field(
+        default=None, name="from"
     )
+    until: (
+        Annotated[
+            When, Meta(description="Only before this time, rounded up to a whole minute, hour or day; now by default.")
+        ]
+        | None
+    ) = field(default=None, name="to")
 
 
 def decode_query(query: bytes, query_type: type[Struct]) -> Any:

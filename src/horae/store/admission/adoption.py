@@ -25,6 +25,11 @@ from horae.store.base.specs import read_limits
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, ForEach, Script, Statement
 
+CHANGED = Statement(
+    "jobs_changed_since",
+    "SELECT j.id, v.spec FROM jobs j JOIN job_versions v ON v.job = j.id AND v.version = j.version"
+    " WHERE j.updated_at >= $1 AND j.state <> 'deleted' ORDER BY j.updated_at DESC LIMIT $2",
+)
 # SKIP LOCKED leaves out rows that another transaction has locked: it moves them, and a later batch finds them.
 _FROM = f"s JOIN parcels p ON p.id = s.parcel WHERE s.job = $1 AND (s.flags & {KEYED}) = 0"
 QUEUED = Statement(
@@ -73,6 +78,12 @@ def own_limit(job: UUID) -> Script[OwnLimit | None]:
     rows = yield ForEach(holders.LIMITS_OF, (("job", "uuid"),), [(job,)])
     found: list[KeyLimit] = [limit for _, spec in rows for limit in read_limits(spec) if limit.key == OWN]
     return OwnLimit(key_name(job, OWN, ""), found[0].rate is not None) if found else None
+
+
+def limited_since(since: Instant, limit: int) -> Script[list[UUID]]:
+    """Return those of the last `limit` jobs changed since an instant that have a limit on themselves."""
+    rows = yield Fetch(CHANGED, (since, limit))
+    return [job for job, spec in rows if any(limit.key == OWN for limit in read_limits(spec))]
 
 
 def adopt(job: UUID, limit: int, now: Instant) -> Script[int]:

@@ -23,6 +23,7 @@ from horae.model.admission.circuit import (
     decide_change,
     gate_of,
     is_due,
+    is_left_over,
 )
 from horae.model.admission.keys import keys_of
 from horae.model.definitions.job import Spec
@@ -202,17 +203,17 @@ def force(
 
 
 def advance(now: Instant) -> Script[list[CircuitStatus]]:
-    """Make open circuits half-open when their time is over, and close circuits of jobs that no longer have any."""
+    """Make open circuits half-open when their time is over, and close circuits that their jobs no longer have."""
     found = [read(row) for row in (yield Fetch(SHUT))]
     settings = yield from settings_of({s.job for s in found})
-    due = [(s.job, s.key) for s in found if is_due(s, now) or s.job not in settings]
+    due = [(s.job, s.key) for s in found if is_due(s, now) or is_left_over(settings.get(s.job), s)]
     if not due:
         return []
     yield locked(due)  # guard: circuit-turn-locks
     changes = []
-    for one, s in (yield from states_of(due)).items():
-        if s.blocks_starts and one[0] not in settings:
-            changes.append((s, CircuitChange("closed", "The job has no circuit any more.")))
+    for s in (yield from states_of(due)).values():
+        if s.blocks_starts and is_left_over(settings.get(s.job), s):
+            changes.append((s, CircuitChange("closed", "The job does not have this circuit any more.")))
         elif is_due(s, now):
             changes.append((s, CircuitChange("half-open", "Its time is over: probes are tried.")))
     return (yield from _apply(changes, now))

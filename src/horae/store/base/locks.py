@@ -30,6 +30,11 @@ def of_calendars(namespace: int) -> str:
     return f"calendars:{namespace}"
 
 
+def of_user_name(name: str) -> str:
+    """Return the lock for the addition of a user with this name in whatever case."""
+    return f"user-name:{name.lower()}"
+
+
 def of_job_name(namespace: int, name: str) -> str:
     """Return the lock for changes that give this name to a job, so that a second such change sees the first."""
     return f"job-name:{namespace}:{name}"

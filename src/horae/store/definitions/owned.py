@@ -20,10 +20,14 @@ from horae.store.script import Among, Fetch, ForEach, Insert, Row, Script, State
 
 _OWNED = (
     "SELECT j.id, j.owner, j.name, j.version, v.spec, j.base, j.own, v.queue, v.lane FROM jobs j"
-    " JOIN job_versions v ON v.job = j.id AND v.version = j.version WHERE j.state <> 'deleted'"
+    " JOIN job_versions v ON v.job = j.id AND v.version = j.version"
 )
-OF_OWNERS = Statement("owned_jobs", f"{_OWNED} AND j.owner = ANY($1)")
-COPIES = Statement("jobs_made_from", f"{_OWNED} AND j.base = $1")
+# Jobs that were deleted together with their workflow have `deleted_from`. Jobs that an edit of the workflow removed
+# have none, and stay deleted.
+OF_OWNERS = Statement(
+    "owned_jobs", f"{_OWNED} WHERE j.owner = ANY($1) AND (j.state <> 'deleted' OR j.deleted_from IS NOT NULL)"
+)
+COPIES = Statement("jobs_made_from", f"{_OWNED} WHERE j.base = $1 AND j.state <> 'deleted'")
 STANDING = Statement("versions_and_states", "SELECT j.id, j.version, j.state FROM jobs j WHERE j.id = ANY($1)")
 CHANGE = Statement(
     "change_owned_jobs",
@@ -40,17 +44,10 @@ DELETE_ALL = Statement(
     "UPDATE jobs SET state = 'deleted', deleted_from = state, updated_at = $2, deleted_at = $2"
     " WHERE owner = $1 AND state <> 'deleted'",
 )
-# Restore the jobs that were deleted together with their workflow. Jobs that an earlier edit of the workflow removed
-# have no `deleted_from`, and stay deleted.
 RESTORE_ALL = Statement(
     "restore_owned_jobs",
     "UPDATE jobs SET state = deleted_from, deleted_from = NULL, updated_at = $2, deleted_at = NULL"
     " WHERE owner = $1 AND state = 'deleted' AND deleted_from IS NOT NULL",
-)
-GONE_WITH = Statement(
-    "owned_jobs_to_restore",
-    "SELECT v.spec FROM jobs j JOIN job_versions v ON v.job = j.id AND v.version = j.version"
-    " WHERE j.owner = $1 AND j.state = 'deleted' AND j.deleted_from IS NOT NULL",
 )
 FORGET_USES = Statement("forget_uses", "DELETE FROM uses WHERE job = ANY($1)")
 USERS = Statement(
@@ -113,18 +110,13 @@ class PlacedJob(Struct, frozen=True, kw_only=True):
 
 
 def of_owners(owners: Collection[UUID]) -> Script[list[OwnedJob]]:
-    """Return the jobs that workflows own."""
+    """Return the jobs that workflows own; of a deleted workflow, those that are restored with it."""
     return [_owned(row) for row in (yield Among(OF_OWNERS, sorted(owners)))] if owners else []
 
 
 def copies_of(job: UUID) -> Script[list[OwnedJob]]:
     """Return the owned jobs that are copies of a job."""
     return [_owned(row) for row in (yield Fetch(COPIES, (job,)))]
-
-
-def specs_to_restore(job: UUID) -> Script[list[Spec]]:
-    """Return the definitions of the jobs that were deleted with a workflow and would be restored with it."""
-    return [msgspec.json.decode(row[0], type=Spec) for row in (yield Fetch(GONE_WITH, (job,)))]
 
 
 def _owned(row: Row) -> OwnedJob:

@@ -36,13 +36,20 @@ ALL = Statement(
     " FROM sessions s WHERE (s.namespace = $1 OR $1 = 0) AND (s.ended_at IS NULL OR s.ended_at > $2)"
     " ORDER BY s.created_at DESC LIMIT $3",
 )
+# Live and draining sessions come first, so that however many were lost, none of them is left out.
+_NOT_CLOSED = "s.state <> 'closed' AND (s.ended_at IS NULL OR s.ended_at > $2)"
+_LIVE_FIRST = "ORDER BY s.ended_at IS NOT NULL, s.created_at DESC LIMIT"
 BRIEF = Statement(
     "sessions_in_brief",
     "SELECT s.id, s.namespace, s.worker, s.concurrency, s.state, s.last_seen,"
     " (SELECT coalesce(sum(r.hi - r.lo), 0) FROM running r WHERE r.session = s.id)::bigint,"
-    " length(s.presence) + length(s.capabilities) + length(s.queues)"
-    " FROM sessions s WHERE (s.namespace = $1 OR $1 = 0) AND (s.ended_at IS NULL OR s.ended_at > $2)"
-    " ORDER BY s.created_at DESC LIMIT $3",
+    " length(s.presence) + length(s.capabilities) + length(s.queues), s.created_at"
+    f" FROM sessions s WHERE (s.namespace = $1 OR $1 = 0) AND {_NOT_CLOSED} {_LIVE_FIRST} $3",
+)
+OF_WORKER = Statement(
+    "session_of_worker",
+    f"SELECT {_COLUMNS}, (SELECT coalesce(sum(r.hi - r.lo), 0) FROM running r WHERE r.session = s.id)"
+    f" FROM sessions s WHERE s.namespace = $1 AND {_NOT_CLOSED} AND (s.worker = $3 OR s.id = $4) {_LIVE_FIRST} 1",
 )
 SOME = Statement("some_sessions", f"SELECT {_COLUMNS}, 0 FROM sessions s WHERE s.id = ANY($1)")
 HELD = Statement(
@@ -152,9 +159,23 @@ def sessions(namespace: int, ended_after: Instant, limit: int) -> Script[list[Se
 
 
 def session_summaries(namespace: int, ended_after: Instant, limit: int) -> Script[list[SessionSummary]]:
-    """Return summaries of the sessions that `sessions` would return."""
+    """Return live and draining sessions and those lost after an instant, newest first; namespace 0 means all.
+
+    At most `limit` sessions are returned: the newest live and draining ones, then the newest lost ones.
+    """
     rows = yield Fetch(BRIEF, (namespace, ended_after, limit))
-    return [SessionSummary(*row) for row in rows]
+    return [SessionSummary(*row[:-1]) for row in sorted(rows, key=lambda row: row[-1], reverse=True)]
+
+
+def session_of_worker(
+    namespace: int, worker: str, session_id: UUID | None, lost_after: Instant
+) -> Script[Session | None]:
+    """Return the session with an id, or the newest one of a worker's name: a live one if there is any.
+
+    Closed sessions, and those lost before an instant, are not found.
+    """
+    rows = yield Fetch(OF_WORKER, (namespace, lost_after, worker, session_id))
+    return _session(rows[0]) if rows else None
 
 
 def held_by_lane(ids: Iterable[UUID]) -> Script[dict[UUID, dict[int, int]]]:

@@ -107,6 +107,7 @@ RELEASE = Statement(
     "DELETE FROM idempotency WHERE namespace = $1 AND route = $2 AND key = $3 AND created_at = $4 AND status IS NULL",
 )
 
+ADMIN_KEYS = Lock(("first-admin-key",))
 _LIST = msgspec.json.Decoder(tuple[str, ...])
 
 
@@ -131,13 +132,18 @@ def add(key: StoredKey) -> Script[None]:
     yield Fetch(ADD, row)
 
 
+def has_admin() -> Script[bool]:
+    """Return whether the installation has a key of an administrator without expiry."""
+    return bool((yield Fetch(ADMINS)))
+
+
 def add_first_admin(key: StoredKey) -> Script[bool]:
     """Write an API key of an administrator, unless the installation has one without expiry.
 
     The lock makes sure that servers that start at the same time write only one.
     """
-    yield Lock(("first-admin-key",))
-    if (yield Fetch(ADMINS)):
+    yield ADMIN_KEYS
+    if (yield from has_admin()):
         return False
     yield from add(key)
     return True
@@ -177,21 +183,19 @@ def row_of(grant: KeyRights) -> Row:
     return (grant.namespace, grant.role, *lists, grant.made_by)
 
 
-def is_last_admin(key_id: str) -> Script[bool]:
-    """Return whether a key is the only valid key of an administrator of the installation that does not expire."""
-    return bool((yield Fetch(LAST_ADMIN, (key_id,))))
-
-
-def revoke(namespace: int, key_id: str, now: Instant) -> Script[bool]:
+def revoke(namespace: int, key_id: str, now: Instant, *, force: bool = False) -> Script[bool]:
     """Revoke an API key and what it created: keys of browsers that signed in by its links, unused links, and tokens.
 
-    Return False if the namespace has no such key that is not revoked.
+    Without `force`, return False for the only valid key of an administrator of the installation that does not expire.
+    The lock makes sure that two such keys that are revoked at the same time do not both count as the other one.
     """
-    if not (yield Fetch(REVOKE, (namespace, key_id, now))):
+    yield ADMIN_KEYS
+    if not force and (yield Fetch(LAST_ADMIN, (key_id,))):
         return False
-    yield Fetch(REVOKE_CODES, (key_id,))
-    yield Fetch(REVOKE_TOKENS, (key_id,))
-    yield Fetch(REVOKE_BROWSERS, (key_id, now))
+    if (yield Fetch(REVOKE, (namespace, key_id, now))):
+        yield Fetch(REVOKE_CODES, (key_id,))
+        yield Fetch(REVOKE_TOKENS, (key_id,))
+        yield Fetch(REVOKE_BROWSERS, (key_id, now))
     return True
 
 

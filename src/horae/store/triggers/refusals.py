@@ -11,7 +11,7 @@ from msgspec import Struct, field, structs
 
 from horae.env import Instant
 from horae.errors import HoraeError, OverQuota
-from horae.model.admission.quota import UNBOUNDED, QuotaBounds
+from horae.model.admission.quota import UNBOUNDED, QuotaBounds, QuotaRoom
 from horae.model.definitions.job import Spec
 from horae.model.executions.deduplication_keys import unique_key
 from horae.model.executions.submission import NewExecution, Receipt
@@ -33,6 +33,7 @@ class Refusal(Struct, frozen=True):
     disposition: Literal["skipped-unique", "skipped-quota"]
     cause: str
     waits: OverQuota | None = None  # the exceeded quota, if the decision is to be made later; None: refused for good
+    is_final: bool = False  # whether it would be refused at any time, because its unique key cannot be computed
 
 
 class Room(Struct, frozen=True, kw_only=True):
@@ -53,6 +54,7 @@ class Screening(Struct):
     """The result of `screen`: the executions that may not be created, and the rows of unique keys to write."""
 
     asked: list[NewExecution] = []  # all executions, those with a unique key completed by it
+    accepted: set[int] = set()  # indexes in `asked`, also of executions that callers have refused afterwards
     refused: dict[int, Refusal] = {}  # index in `asked` -> its refusal
     deduplication: deduplicate.DeduplicationResult = field(default_factory=deduplicate.DeduplicationResult)
     delayed: list[Trouble] = []  # timers that are to be decided later, when the quota has room
@@ -61,14 +63,14 @@ class Screening(Struct):
         """Yield the changes to the rows of unique keys. `executions` has the ids of created executions, in order."""
         if not self.deduplication.assignments:
             return
-        kept = [i for i in range(len(self.asked)) if i not in self.refused]
+        kept = sorted(self.accepted - self.refused.keys())
         made = dict(zip(kept, executions, strict=True))
         yield from self.deduplication.changes(self.asked, lambda i: made[i])
 
     @property
-    def first_cause(self) -> str:
-        """The cause of the first refused execution; empty when none is refused."""
-        return self.refused[min(self.refused)].cause.rstrip(".") if self.refused else ""
+    def first(self) -> Refusal | None:
+        """The refusal of the first refused execution; None when none is refused."""
+        return self.refused[min(self.refused)] if self.refused else None
 
     def refuse_rest(self) -> int:
         """Refuse also all executions after the first refused one, and return the number of executions before it."""
@@ -104,8 +106,22 @@ def screen(
     `specs` has the definition of the job of each execution. Without `replaces`, no execution replaces an earlier one
     with the same key, even if its job has the rule `keep: latest`.
     """
-    if not wanted or (not bounds and all(spec.unique is None for spec in specs)):
-        return Screening()
+    screener = yield from prepare_screening(wanted, specs, bounds, new_id, now, replaces=replaces)
+    for i in range(len(wanted)):
+        screener.take(i)
+    return screener.result
+
+
+def prepare_screening(
+    wanted: Sequence[NewExecution],
+    specs: Sequence[Spec],
+    bounds: QuotaBounds,
+    new_id: NewId,
+    now: Instant,
+    *,
+    replaces: bool = True,
+) -> Script["Screener"]:
+    """Lock the unique keys and the quotas of executions, and return the object that decides, see `screen`."""
     screening = Screening(list(wanted))
     for i, spec in enumerate(specs):
         if spec.unique is not None:
@@ -113,25 +129,57 @@ def screen(
                 rule = spec.unique if replaces else structs.replace(spec.unique, keep="first")
                 screening.asked[i] = structs.replace(wanted[i], deduplication=unique_key(spec, wanted[i].item, rule))
             except HoraeError as error:
-                screening.refused[i] = Refusal("skipped-unique", error.detail)
-    screening.deduplication = yield from deduplicate.deduplicate(screening.asked, {}, new_id, now)
-    for i, answer in screening.deduplication.answered.items():
-        holder = f"execution {answer.execution_id}" if isinstance(answer, Receipt) else "another of the same instant"
-        screening.refused.setdefault(i, Refusal("skipped-unique", f"its key belonged to {holder}"))
-    if bounds:
-        yield from _take_room(screening, bounds, now)
-    return screening
+                screening.refused[i] = Refusal("skipped-unique", error.detail, is_final=True)
+    keys = yield from deduplicate.lock_keys(screening.asked, new_id, now)
+    screening.deduplication = keys.met
+    room = yield from quotas.lock_room(bounds, [(e.envelope.namespace, e.envelope.queue) for e in wanted], now)
+    return Screener(screening, keys, room)
 
 
-def _take_room(screening: Screening, bounds: QuotaBounds, now: Instant) -> Script[None]:
-    open_ones = [(i, one.envelope) for i, one in enumerate(screening.asked) if i not in screening.refused]
-    room = yield from quotas.lock_room(bounds, [(e.namespace, e.queue) for _, e in open_ones], now)
-    for i, envelope in open_ones:
-        refused = room.take(envelope.namespace, envelope.queue, 1)
-        if refused is not None:
-            waits = refused if bounds.lets_wait(envelope.namespace, refused) else None
-            screening.refused[i] = Refusal("skipped-quota", refused.detail, waits)
-            screening.deduplication.refuse(i)
+class Screener:
+    """Decides about the executions of a screening, one after the other."""
+
+    def __init__(self, result: Screening, keys: deduplicate.Decider, room: QuotaRoom) -> None:
+        self.result, self._keys, self._room = result, keys, room
+
+    def take(self, i: int, instead_of: int | None = None) -> set[int]:
+        """Decide about an execution, and return the earlier ones that are not created because of it.
+
+        These are the execution whose unique key it takes over, and, unless it is refused, the execution `instead_of`.
+        """
+        met, refused, one = self._keys.met, self.result.refused, self.result.asked[i]
+        if i in refused:
+            return set()
+        owners = [met.assignments.get(deduplicate.row_key(one, key)) for key in one.deduplication]
+        self._keys.decide(i, one)
+        if i in met.same or i in met.answers:
+            refused[i] = _key_taken(met.answers.get(i))
+            return set()
+        displaced = {j for j in (owner.by for owner in owners if owner) if isinstance(j, int) and met.same.get(j) == i}
+        refused |= dict.fromkeys(displaced, _key_taken(None))
+        if instead_of is not None:
+            displaced.add(instead_of)
+        has_room = self._place(i) in map(self._place, displaced)
+        full = None if has_room else self._room.take(*self._place(i), 1)
+        if full is not None:
+            waits = full if self._room.bounds.lets_wait(one.envelope.namespace, full) else None
+            refused[i] = Refusal("skipped-quota", full.detail, waits)
+            met.refuse(i)
+            return displaced & refused.keys()
+        if instead_of is not None:
+            met.refuse(instead_of)
+        self.result.accepted.difference_update(displaced)
+        self.result.accepted.add(i)
+        return displaced
+
+    def _place(self, i: int) -> tuple[int, int]:
+        envelope = self.result.asked[i].envelope
+        return envelope.namespace, envelope.queue
+
+
+def _key_taken(answer: Receipt | None) -> Refusal:
+    holder = "another of the same instant" if answer is None else f"execution {answer.execution_id}"
+    return Refusal("skipped-unique", f"its key belonged to {holder}")
 
 
 # Fires of timers

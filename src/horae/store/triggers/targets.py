@@ -158,7 +158,6 @@ def execution_of(
     if new_id is not None:
         target = arm_of(target, item, extra.tags, new_id)
     spec = target.spec
-    item = item if spec.batch is None else start_batch(item)
     urgency = spec.priority if priority is None else priority
     keys = envelope_keys(spec.keys, target.job, spec, item, extra.tags, lenient=True) if is_keyed(spec) else spec.keys
     envelope = Envelope(
@@ -166,13 +165,13 @@ def execution_of(
         priority=urgency, due_at=due_at, deadline=deadline, keys=keys,
         delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE, bounds=spec.parcel_timeouts,
     )  # fmt: skip
-    envelope = with_circuit_key(envelope, spec, item, extra.tags)
+    envelope = with_circuit_key(envelope, spec, item, extra.tags, lenient=True)
     envelope = with_affinity_key(envelope, spec, item, extra.tags, lenient=True)
     if target.chosen:
         envelope = mark_rollout(envelope, target.chosen)
     policy = lead.policy(target.queue)
     share = share_or_unnamed(policy, spec, item, extra.tags) if isinstance(policy, FairPolicy) else ""
     return NewExecution(
-        envelope=envelope, rank_lead=lead(target.queue, urgency, target.job, deadline), item=item, extra=extra,
-        share=share,
+        envelope=envelope, rank_lead=lead(target.queue, urgency, target.job, deadline),
+        item=item if spec.batch is None else start_batch(item), extra=extra, share=share,
     )  # fmt: skip

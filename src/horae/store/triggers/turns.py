@@ -148,11 +148,6 @@ def is_gated(parcel: Parcel) -> bool:
     return keys_of(parcel.envelope.keys).gated
 
 
-def will_wait(one: NewExecution) -> bool:
-    """Return whether an execution that is about to be created will wait for its turn."""
-    return keys_of(one.envelope.keys).gated
-
-
 def settle(parcels: Iterable[Parcel], replacing: Collection[str], now: Instant) -> Script[list[EndedItems]]:
     """Store those of the new executions that wait for their turn, and store the holders of turns.
 

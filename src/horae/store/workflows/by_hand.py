@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.executions.signal_waits import MOST_KEPT, Signal
-from horae.model.workflows.decisions.waits import approvals_before, may_answer
+from horae.model.workflows.decisions.waits import CALLBACK, approvals_before, may_answer
 from horae.model.workflows.decisions.workflow import FINAL, StepEnd
 from horae.model.workflows.waits import Approval
 from horae.store.base.deferred import Deferred
@@ -48,6 +48,7 @@ def send(
 ) -> Script[SignalResult | None]:
     """Deliver a signal to the step of a workflow that waits for it, or store it until a step does.
 
+    Signals of users are stored up to a bound, callbacks always: each of their steps has only one.
     Return None when the execution is not a workflow that has begun. A signal that is sent again, with the same id, is
     not delivered again.
     """
@@ -64,7 +65,7 @@ def send(
     waits = yield from workflow_waits.waits_of(place)
     step = next((s for s, kind, name, _ in waits if kind in ("signal", "callback") and name == signal.name), None)
     ((total, gone),) = yield Fetch(COUNT, place)
-    if step is None and total - gone >= MOST_KEPT:
+    if step is None and total - gone >= MOST_KEPT and not signal.name.startswith(CALLBACK):
         return SignalResult("full")
     yield Insert("signals", SIGNALS, [(*place, signal.id, signal.name, signal.payload, total, step, now)])
     if step is None:

@@ -63,7 +63,7 @@ RUNNING = Statement(
     "SELECT r.parcel, r.lo, r.hi, r.attempt FROM given JOIN running r ON r.parcel = given.parcel WHERE r.session = $2",
 )
 
-CancelVerdict = Literal["cancelled", "asked", "moving"]
+CancelVerdict = Literal["ended", "asked", "moving"]
 
 
 def cancel(
@@ -71,7 +71,7 @@ def cancel(
 ) -> Script[CancelVerdict]:
     """Cancel a workflow under way.
 
-    Return `cancelled` when it has ended now, `asked` when it ends later, because steps must be stopped, undone or run
+    Return `ended` when it has ended now, `asked` when it ends later, because steps must be stopped, undone or run
     first, and `moving` when it had ended already or has no row.
     """
     if execution not in (yield from workflow_locks.lock([execution])):
@@ -89,7 +89,7 @@ def cancel(
         deciding = decide.cancel(run.plan, going_on, run.stored.about, reason, now)
         yield from run.decide(deciding, moves, now)
     yield from settle(batch, {}, new_id, now, consequences)
-    return "cancelled" if batch.finished else "asked"
+    return "ended" if batch.finished else "asked"
 
 
 def settle(

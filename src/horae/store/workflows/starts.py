@@ -215,12 +215,13 @@ def _executions_of(
 
 
 def _differ(target: Target, lead: Lead) -> bool:
-    """Tell whether the keys or the lane of a job's execution may depend on its params."""
+    """Tell whether the executions of a foreach may differ by their keys or lanes, or are batches."""
     spec, policy = target.spec, lead.policy(target.queue)
     templates = [*(limit.key for limit in spec.limits), spec.sequence]
     by_param = isinstance(policy, FairPolicy) and policy.by not in ("job", "caller")
     circuit = spec.circuit is not None and spec.circuit.key is not None
-    return circuit or by_param or spec.affinity is not None or any("${" in text for text in templates)
+    by_param |= spec.affinity is not None or any("${" in text for text in templates)
+    return circuit or by_param or spec.batch is not None
 
 
 def _envelope(run: WorkflowRun, start: Start, one: NewExecution) -> Envelope:

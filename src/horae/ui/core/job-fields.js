@@ -14,7 +14,7 @@ export const FIELDS = [
   {"name": "retries", "kind": "integer", "default": 0, "help": "Further tries after the job's own failures.", "least": 0, "most": 1000},
   {"name": "retry", "kind": "custom", "default": {"delay": "1s", "factor": 2.0, "max": "5m", "jitter": 0.1}, "help": "The delays of retries, and the failures that are retried."},
   {"name": "timeout", "kind": "duration", "default": null, "help": "How long one attempt may take."},
-  {"name": "timeouts", "kind": "custom", "default": {}, "help": "Timeouts in the queue, before the start, without heartbeats and in total; `run` is `timeout`."},
+  {"name": "timeouts", "kind": "custom", "default": {}, "help": "Timeouts for the queue, the start, heartbeats and all attempts together; `run` is `timeout`."},
   {"name": "pauseAfter", "kind": "integer", "default": null, "help": "Failed executions in a row after which its triggers pause.", "least": 1, "most": 1000},
   {"name": "within", "kind": "duration", "default": null, "help": "The deadline of its executions, as a span from when they are due."},
   {"name": "grace", "kind": "duration", "default": "10s", "help": "The time from SIGTERM until it is killed."},

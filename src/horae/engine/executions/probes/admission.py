@@ -1,5 +1,6 @@
 """Gates of admission: limits and sequences, circuits that failures opened, and pauses and holds by users."""
 
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,10 +23,13 @@ async def limit(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     execution, key = case.execution, case.place.gate
     if execution.reason != "limit":
         return []
+    soon = closed("limit", "Its limits are checked in a moment.", until=case.now, holders=[])
     if key is None or execution.wake_at is not None:
-        return [closed("limit", "Its limits are checked in a moment.", until=case.now, holders=[])]
+        return [soon]
     holders = await sources.store.read(lambda: limit_reads.holders_of(key, MOST_NAMED))
     allowed, described = _described(case, key)
+    if not holders or allowed.concurrency is None:  # room became free, or an edit removed the limit
+        return [soon]
     named = ", ".join(str(holder) for holder in holders)
     many = "1 execution" if allowed.concurrency == 1 else f"{allowed.concurrency} executions"
     return [
@@ -54,7 +58,7 @@ async def sequence(sources: Sources, case: ExecutionCase) -> list[Blocker]:
         closed(
             "sequence",
             f'Execution {head} has the turn in the sequence "{value_in(key)}" and has not ended.',
-            f"That execution ends, and those between it and this one. `horae executions cancel {head}` ends it.",
+            f"That execution ends, then the others before this one. `horae executions cancel {head}` ends that one.",
             key=value_in(key),
             holders=[str(head)],
         )
@@ -68,8 +72,11 @@ async def rate(_: Sources, case: ExecutionCase) -> list[Blocker]:
     key = gate.removeprefix("rate:")
     allowed, described = _described(case, key)
     when = format_instant(execution.wake_at)
-    message = f"Executions of {described} start at a rate of {allowed.rate}; this one may start at {when}."
-    return [closed("rate", message, until=execution.wake_at, key=value_in(key), rate=str(allowed.rate))]
+    message = f"Its limits are checked at {when}."
+    if allowed.rate is not None:  # an edit may have removed the rate
+        message = f"Executions of {described} start at a rate of {allowed.rate}; this one may start at {when}."
+    rate = None if allowed.rate is None else str(allowed.rate)
+    return [closed("rate", message, until=execution.wake_at, key=value_in(key), rate=rate)]
 
 
 async def queue_limit(sources: Sources, case: ExecutionCase) -> list[Blocker]:
@@ -146,7 +153,8 @@ async def circuit_of_job(sources: Sources, case: Case) -> list[Blocker]:
 
 
 def _shut(status: CircuitStatus, case: Case) -> Blocker:
-    key = f" --key {status.key!r}" if status.key else ""
+    keyed = case.job.spec.circuit is not None and case.job.spec.circuit.key is not None
+    key = f" --key {shlex.quote(status.key)}" if keyed else ""
     remedy = f"Probes succeed, or an operator resets it: `horae circuits reset {case.job.name}{key}`."
     return closed(
         "circuit",

@@ -7,11 +7,7 @@ from horae.model.base.instant import format_instant
 from horae.model.executions.gates import Blocker, closed
 from horae.store.executions.durable import awaits
 
-SLEEPS = {
-    "sleep": "It sleeps",
-    "signal": "It waits for a signal",
-    "children": "It waits for the executions that it started",
-}
+SLEEPS = {"sleep": "It sleeps", "signal": "It waits for a signal"}
 
 
 async def delay(sources: Sources, case: ExecutionCase) -> list[Blocker]:
@@ -46,12 +42,12 @@ def _times(count: int) -> str:
 
 async def sleep(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     execution = case.execution
+    if execution.reason == "children" and execution.session is None:
+        return await relations.children(sources, case)
     if execution.reason not in SLEEPS or execution.session is not None:
         return []
     until = "" if execution.wake_at is None else f" until {format_instant(execution.wake_at)}"
     signals = await _signals(sources, case) if execution.reason == "signal" else []
-    if execution.reason == "children":
-        return await relations.children(sources, case)
     names = f" {' or '.join(map(repr, signals))}" if signals else ""
     message = f"{SLEEPS[execution.reason]}{names}{until}; it has begun, and occupies no worker meanwhile."
     return [closed("sleep", message, until=execution.wake_at, kind=execution.reason, signals=signals or None)]

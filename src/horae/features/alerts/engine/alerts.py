@@ -88,7 +88,10 @@ class Alerts:
         return (await self._shown([found]))[0]
 
     async def acknowledge(self, namespace: int, alert_id: UUID, by: str) -> AlertView:
-        """Acknowledge an alert, which ends its reminders. Raises NotFound, and Conflict if the alert is over."""
+        """Acknowledge an alert, which ends its reminders.
+
+        Raises NotFound, and Conflict if the alert ended without an acknowledgement.
+        """
         found = await self._store.change(lambda now: moves.acknowledge(alert_id, namespace, by, now))
         if found is None:
             raise _not_found(alert_id)

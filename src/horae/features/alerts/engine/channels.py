@@ -24,6 +24,7 @@ from horae.model.base.view import Page
 from horae.model.base.webhook_signature import check_secret
 from horae.model.fields.values import NAME, a_name, an_object
 from horae.model.tenancy.secret_refs import SCHEME
+from horae.outbound.threads import APPRISE_THREADS, run_in
 from horae.store.contract import Store
 from horae.store.script import Script
 
@@ -53,12 +54,12 @@ class AlertChannels:
         Raises BadInput, Conflict, Stale, and MasterKeyMissing if the server has no master key to seal its secrets.
         """
         name = a_name(name, "name", NAME)
-        given = an_object(body, "body", "Send its kind and its receivers.")
+        given = an_object(body, "body", "Send the kind and the receivers of the channel.")
         if given.get("name", name) != name:
             raise BadInput("The name in the body is not the name in the path.", "Send the same name.", field="name")
         stored = (await self._store.read(lambda: moves.channels(namespace, [name]))).get(name)
         if stored is not None and new:
-            raise Conflict(f'There is a channel "{name}" already.', "Change it with PUT.", channel=name)
+            raise _exists(name)
         before = None if stored is None else self._whole(stored)
         channel = read_channel(body, before)
         made = None
@@ -66,11 +67,13 @@ class AlertChannels:
             made = new_hook_secret()
             channel = msgspec.structs.replace(channel, secret=made)
         if isinstance(channel, Apprise):
-            apprise()
+            await run_in(APPRISE_THREADS, apprise)
         await self._check(namespace, channel)
         sealed = self._sealer.seal(moves.sealed_part(channel), _seal_context(namespace, name))
         revision = None if stored is None else stored.revision
-        kept = await self._store.change(lambda now: _put(namespace, name, channel, sealed, if_match, revision, now))
+        kept = await self._store.change(
+            lambda now: _put(namespace, name, channel, sealed, if_match, revision, now, new=new)
+        )
         return _shown(kept, made), stored is None
 
     async def get(self, namespace: int, name: str) -> ChannelView:
@@ -178,21 +181,35 @@ list_of = list  # the class has a method named `list`
 
 
 def _put(
-    namespace: int, name: str, channel: AnyChannel, sealed: bytes, if_match: int | None, before: int | None, now: int
+    namespace: int,
+    name: str,
+    channel: AnyChannel,
+    sealed: bytes,
+    if_match: int | None,
+    before: int | None,
+    now: int,
+    *,
+    new: bool,
 ) -> Script[StoredChannel]:
     """Write a channel.
 
-    Raises Stale if its revision is no longer `before`, because secrets that the request left out were taken from that
-    revision.
+    Raises Conflict if it is `new` and exists already. Raises Stale if its revision is no longer `before`, because
+    secrets that the request left out were taken from that revision.
     """
     yield from moves.lock(namespace)
     present = (yield from moves.channels(namespace, [name])).get(name)
     revision = None if present is None else present.revision
+    if new and present is not None:
+        raise _exists(name)
     if revision != before or (if_match is not None and if_match != revision):
         raise Stale(f'The channel "{name}" was changed meanwhile.', "Read it again and repeat your change.")
     if present is None and len((yield from moves.channel_page(namespace, "", MOST_CHANNELS))) == MOST_CHANNELS:
         raise Conflict(f"There are {MOST_CHANNELS} channels already.", "Let several rules use the same channel.")
     return (yield from moves.put_channel(namespace, name, channel, sealed, now))
+
+
+def _exists(name: str) -> Conflict:
+    return Conflict(f'There is a channel "{name}" already.', "Change it with PUT.", channel=name)
 
 
 def _seal_context(namespace: int, name: str) -> bytes:

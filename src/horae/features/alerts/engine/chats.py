@@ -5,6 +5,7 @@ URL is refused if it would make apprise read local files or call another host th
 not to follow redirects.
 """
 
+import asyncio
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -16,7 +17,8 @@ from horae.outbound.backend import Refused
 from horae.outbound.fetch import Outbound
 from horae.outbound.threads import APPRISE_THREADS, run_in
 
-WITHIN = 20.0  # seconds to resolve a name
+WITHIN = 18.0  # seconds for one URL, which are fewer than for one try, so that a slow URL does not fail the others
+RESOLVED_WITHIN = 10.0  # seconds to resolve a name
 MISSING = "apprise is not installed on this server."
 INSTALL = "Install it with `pip install horae[notify]`, or use a channel of kind webhook or email."
 
@@ -37,15 +39,30 @@ def apprise() -> Any:
         raise Conflict(MISSING, INSTALL) from None
 
 
-async def notify(outbound: Outbound, urls: Sequence[str], title: str, text: str) -> None:
-    """Send a notice to all URLs. Raises Undeliverable, and Refused for an address that this server may not call."""
-    library = apprise()
-    asset = library.AppriseAsset(http_redirects=False)
-    teller = library.Apprise(asset=asset)
-    for url in urls:
+async def notify(outbound: Outbound, urls: Sequence[str], title: str, text: str) -> str:
+    """Send a notice to all URLs. If only some got it, return a remark: another try would repeat it to these.
+
+    If none got it, raises Undeliverable, or Refused for an address that this server may not call.
+    """
+    library = await run_in(APPRISE_THREADS, apprise)
+    tries = [_notify_one(library, outbound, url, title, text) for url in urls]
+    errors = [one for one in await asyncio.gather(*tries, return_exceptions=True) if one is not None]
+    if not errors:
+        return ""
+    if len(errors) == len(urls):
+        # An error that another try may avoid, if there is one.
+        raise min(errors, key=lambda error: isinstance(error, Undeliverable) and error.final)
+    said = str(errors[0]) or "the delivery took too long"
+    return f"{len(errors)} of {len(urls)} URLs did not get the notice: {said}"
+
+
+async def _notify_one(library: Any, outbound: Outbound, url: str, title: str, text: str) -> None:
+    async with asyncio.timeout(WITHIN):
+        asset = library.AppriseAsset(http_redirects=False)
+        teller = library.Apprise(asset=asset)
         teller.add(await _service(library, asset, outbound, url))
-    if not await run_in(APPRISE_THREADS, lambda: teller.notify(title=title, body=text)):
-        raise Undeliverable("apprise could not deliver to all of its URLs")
+        if not await run_in(APPRISE_THREADS, lambda: teller.notify(title=title, body=text)):
+            raise Undeliverable("apprise failed for a URL")
 
 
 async def _service(library: Any, asset: Any, outbound: Outbound, url: str) -> Any:
@@ -54,12 +71,14 @@ async def _service(library: Any, asset: Any, outbound: Outbound, url: str) -> An
     if why is not None:
         raise Undeliverable(f"a URL for apprise is refused: {why}", final=True)
     parts = urlsplit(url)
-    service = library.Apprise.instantiate(url, asset=asset) if "redirect" not in parts.query.lower() else None
-    if service is None:
+    redirects = "redirect" in parts.query.lower()
+    # The first use of apprise takes long, because it loads all its services.
+    made = await run_in(APPRISE_THREADS, lambda: None if redirects else library.Apprise.instantiate(url, asset=asset))
+    if made is None:
         raise Undeliverable("apprise does not support one of the URLs, or the URL asks for redirects", final=True)
-    for host in {parts.hostname or "", str(getattr(service, "host", None) or "")}:
+    for host in {parts.hostname or "", str(getattr(made, "host", None) or "")}:
         await _check(outbound, host.strip("[]"))
-    return service
+    return made
 
 
 async def _check(outbound: Outbound, host: str) -> None:
@@ -68,7 +87,7 @@ async def _check(outbound: Outbound, host: str) -> None:
     A host that cannot be resolved is accepted, because many URLs of apprise have a token in place of the host.
     """
     try:
-        await outbound.addresses(host, 443, WITHIN)
+        await outbound.addresses(host, 443, RESOLVED_WITHIN)
     except Refused:
         raise
     except Exception:  # a token, not a host

@@ -27,7 +27,7 @@ MOST_ESTIMATES = 20  # new estimates per round; each is expensive, because it re
 MOST_KNOWN = 10_000  # cached estimates, and cached usual durations
 MISSED = 60 * MINUTE  # unfinished executions are found until so long after their deadlines
 FARTHEST = 24 * 60 * MINUTE  # deadlines farther in the future than this are not checked
-GROWTH = 16  # factor by which more parcels are read again, if those that were read before have ended
+GROWTH = 16  # each further reading of a job's parcels reads so many times more
 PAUSE_FACTOR = 20  # the least time between two searches, as a multiple of the duration of the last search
 EstimateStart = Callable[[int, UUID], Awaitable[Instant | None]]
 
@@ -64,7 +64,7 @@ class StartEstimates:
         self._left = MOST_ESTIMATES
 
     def begin(self) -> None:
-        """Begin a round: allow MOST new estimates again, and clear the cache if it is too large."""
+        """Begin a round: allow MOST_ESTIMATES new estimates again, and clear the cache if it is too large."""
         self._left = MOST_ESTIMATES
         if len(self._known) > MOST_KNOWN:
             self._known.clear()
@@ -72,7 +72,7 @@ class StartEstimates:
     async def get(self, namespace: int, execution: UUID) -> Instant:
         """Return the probable start of an execution.
 
-        It is now if there is no estimate. If the round has made all its new estimates, an expired one is used, or now.
+        Without an estimate, return the present time. If the round has made all its new estimates, use an expired one.
         """
         now, at = self._env.now(), self._env.clock.monotonic()
         until, wait = self._known.get(execution, (0.0, 0))
@@ -94,7 +94,7 @@ class StartEstimates:
 class NearDeadlines:
     """Unfinished parcels with a deadline within the next day or the last hour.
 
-    The result of a search is cached, the longer the more time the search took.
+    The longer a search takes, the longer its result is cached.
     """
 
     def __init__(self, env: Env, store: Store) -> None:
@@ -103,7 +103,7 @@ class NearDeadlines:
         self._search_at = 0.0
 
     async def find(self) -> list[DueParcel]:
-        """Return these parcels. If the last search took long, return its result, which is at most a minute old."""
+        """Search for the parcels, or return the result of the last search while it is cached, for at most a minute."""
         began, now = self._env.clock.monotonic(), self._env.now()
         if began >= self._search_at:
             self._found = await self._store.read(lambda: reads.nearing_deadlines(now - MISSED, now + FARTHEST, now))
@@ -172,7 +172,7 @@ class DeadlineCheck:
         some = sorted(due, key=lambda one: (one.deadline, one.parcel))
         for one in some:
             if message := await self._misses(one, one.begins_at):
-                return execution_id(one.parcel, one.queued or 0), message
+                return execution_id(one.parcel, one.item), message
         queued = [one for one in some if one.queued is not None]
         for one in queued[:1] + queued[1:][-1:]:
             execution = execution_id(one.parcel, one.queued or 0)

@@ -55,6 +55,7 @@ class AlertDelivery:
         self._running: dict[asyncio.Task[None], Notice] = {}
         self._failures: Counter[Place] = Counter()  # failures in a row
         self._paused_until: dict[Place, float] = {}  # the end of the pause of each failing channel (monotonic)
+        self._after: Place = moves.START  # the channel after which the next step begins to read
         self.deliveries: dict[NoticeState, int] = {"delivered": 0, "pending": 0, "failed": 0}  # tries, by outcome
         self.alarm = Alarm()
 
@@ -63,10 +64,13 @@ class AlertDelivery:
         now = self._env.now()
         next_at = await self._store.read(moves.next_due)
         if next_at is None:
+            self._failures.clear()  # some of the channels may be deleted
+            self._paused_until.clear()
             return QUIET
         if next_at > now:
             return min(INTERVAL, (next_at - now) / SECOND)
-        waiting = await self._store.read(lambda: moves.channels(MOST_CHANNELS))
+        waiting = await self._store.read(lambda: moves.channels(self._after, MOST_CHANNELS))
+        self._after = (waiting[-1].namespace, waiting[-1].channel) if len(waiting) == MOST_CHANNELS else moves.START
         for one in sorted(waiting, key=lambda one: one.next_at):
             if one.next_at <= now and (room := self._room((one.namespace, one.channel))) > 0:
                 await self._begin(one, room)
@@ -88,9 +92,7 @@ class AlertDelivery:
         now = self._env.now()
         for notice in left.values():
             try:
-                await self._store.write(
-                    lambda notice=notice: moves.settle(notice, "pending", now, "", None)  # type: ignore[misc]
-                )
+                await self._store.write(lambda notice=notice: moves.release(notice, now))  # type: ignore[misc]
             except StoreUnavailable:
                 return
 

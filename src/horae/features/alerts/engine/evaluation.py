@@ -44,7 +44,6 @@ from horae.store.contract import Store
 from horae.store.script import ScriptFactory
 
 BACK = 3  # each round searches so many minutes of statistics for failures; statistics are written with less delay
-KNOWN = 23 * HOUR  # lost workers are found for so long; their sessions are stored for a day
 T = TypeVar("T")
 Findings = Sequence[RuleFinding]
 IsFirst = Callable[[StoredRule], bool]  # whether this is the first evaluation of a rule
@@ -94,7 +93,7 @@ class Evaluation:
             case DeadlineRisk() as rule:
                 return self.deadline_risk(stored, rule, opened)
             case WorkerLost() as rule:
-                return self._lost(stored, min(rule.after, KNOWN))
+                return self.lost_workers(stored, rule, opened)
             case CircuitOpen():
                 return self.circuits(stored)
             case _:
@@ -193,12 +192,31 @@ class Evaluation:
             if rule.covers(worker)
         ]
         others = {alert.subject for alert in opened} - {one.subject for one in late}
-        return [*late, *[one for one in await self._lost(stored, HOUR) if one.subject in others]]
+        late += [one for one in await self._lost(stored, HOUR) if one.subject in others]
+        return [*late, *await self._unknown_workers(stored, opened, late)]
+
+    async def lost_workers(self, stored: StoredRule, rule: WorkerLost, opened: Sequence[Alert]) -> Findings:
+        lost = await self._lost(stored, rule.after)
+        return [*lost, *await self._unknown_workers(stored, opened, lost)]
+
+    async def _unknown_workers(
+        self, stored: StoredRule, opened: Sequence[Alert], found: Findings
+    ) -> list[RuleFinding]:  # fmt: skip
+        """Return a `forgotten` finding for each open alert of a worker of which no session is stored any more.
+
+        Such a worker did not recover: it was lost, and its session was deleted, which happens after a day.
+        """
+        gone, namespace = {alert.subject for alert in opened} - {one.subject for one in found}, stored.namespace
+        if not gone:
+            return []
+        known = await self._once(("known workers", namespace), lambda: reads.workers_not_lost(namespace))
+        said = "the worker was lost and did not come back"
+        return [RuleFinding(subject=worker, message=said, forgotten=True) for worker in sorted(gone - known)]
 
     async def _lost(self, stored: StoredRule, within: Micros) -> list[RuleFinding]:
         """Return findings for lost workers; `forgotten` ones for workers that were lost longer ago than `within`."""
         namespace = stored.namespace
-        lost = await self._once(("lost", namespace), lambda: reads.lost_workers(namespace, self._now - KNOWN))
+        lost = await self._once(("lost", namespace), lambda: reads.lost_workers(namespace))
         found = []
         for worker, at in lost.items():
             if not stored.rule.covers(worker):
@@ -211,8 +229,9 @@ class Evaluation:
 
     async def lag(self, stored: StoredRule, rule: Lag) -> Findings:
         """Return findings for jobs with late fires, and for jobs with a trigger whose fires cannot be decided."""
-        late = await self._once(("late", rule.after), lambda: reads.late_fires(self._now - rule.after))
-        troubled = await self._once("troubled triggers", reads.troubled_triggers)
+        namespace, before = stored.namespace, self._now - rule.after
+        late = await self._once(("late", namespace, before), lambda: reads.late_fires(namespace, before))
+        troubled = await self._once(("troubled triggers", namespace), lambda: reads.troubled_triggers(namespace))
         jobs = await self._by_name(stored, [*late, *troubled])
         return [
             RuleFinding(subject=job.name, job=job_id, message=self._lag_message(job_id, late, troubled))

@@ -15,20 +15,21 @@ from horae.engine.base.presence import SILENT
 from horae.env import Env
 from horae.features.alerts.store import reads
 from horae.features.alerts.store.reads import JobName
+from horae.features.alerts.store.rules import Edition
 from horae.store.contract import Store
 from horae.store.fleet import sessions
 
 PAGE = 250  # jobs of a namespace in a page
 PAGES = 40  # pages that one round reads at most, while all jobs are to be read at once
 
-# Rules about failures in a row by namespace: their names and revisions.
-RulesByNamespace = Mapping[int, Collection[tuple[str, int]]]
+# Rules about failures in a row by namespace: their names and editions.
+RulesByNamespace = Mapping[int, Collection[tuple[str, Edition]]]
 
 
 class _Round(Struct):
     """The progress of the check of a namespace's jobs."""
 
-    rules: frozenset[tuple[str, int]]
+    rules: frozenset[tuple[str, Edition]]
     after: str = ""  # the last job of the page that was read last
     read_all: bool = True  # read all pages at once, until the last job was read
 
@@ -65,7 +66,7 @@ class FailedJobs:
             if await is_ours()
         }
 
-    def _round(self, namespace: int, rules: frozenset[tuple[str, int]]) -> _Round:
+    def _round(self, namespace: int, rules: frozenset[tuple[str, Edition]]) -> _Round:
         known = self._rounds.get(namespace)
         if known is None:
             return _Round(rules)

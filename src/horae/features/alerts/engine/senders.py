@@ -51,7 +51,7 @@ async def send(outbound: Outbound, channel: AnyChannel, notice: OutgoingNotice) 
                 return await _email(outbound, channel, notice)
             case Apprise():
                 title, text = title_of(notice.content), text_of(notice.content, notice.namespace)
-                await notify(outbound, channel.urls, title, text)
+                return await notify(outbound, channel.urls, title, text)
             case _:
                 assert_never(channel)
     return ""
@@ -82,13 +82,18 @@ async def _email(outbound: Outbound, channel: Email, notice: OutgoingNotice) -> 
     message["Message-ID"] = f"<{notice.id}@horae>"  # the same at every try
     message["X-Horae-Notice"] = str(notice.id)
     message.set_content(text_of(notice.content, notice.namespace))
-    context = ssl.create_default_context()
-    client = _CheckedSmtp(addresses) if channel.tls != "tls" else _CheckedSmtpTls(addresses, context)
+    client, context = await run_in(MAIL_THREADS, lambda: _client(channel, addresses))
     try:
         refused = await run_in(MAIL_THREADS, lambda: _converse(client, context, channel, message))
     finally:
         client.cut()
     return f"the mail server refused {', '.join(refused)}" if refused else ""
+
+
+def _client(channel: Email, addresses: list[str]) -> tuple["_CheckedSmtp", ssl.SSLContext]:
+    """Return a client and its TLS settings. This blocks: it looks up the name of this host and reads certificates."""
+    context = ssl.create_default_context()
+    return _CheckedSmtp(addresses) if channel.tls != "tls" else _CheckedSmtpTls(addresses, context), context
 
 
 def _converse(client: "_CheckedSmtp", context: ssl.SSLContext, channel: Email, message: EmailMessage) -> list[str]:
@@ -151,6 +156,7 @@ class _CheckedSmtp(smtplib.SMTP):
         if self._plain is not None:
             with contextlib.suppress(OSError):
                 self._plain.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError):
                 self._plain.close()
 
     def getreply(self) -> tuple[int, bytes]:

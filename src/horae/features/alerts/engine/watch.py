@@ -13,10 +13,10 @@ import structlog
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
-from horae.env import SECOND, Env
+from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import StoreUnavailable
 from horae.features.alerts.engine.deadlines import EstimateStart, NearDeadlines, StartEstimates, UsualDurations
-from horae.features.alerts.engine.evaluation import Evaluation
+from horae.features.alerts.engine.evaluation import BACK, Evaluation
 from horae.features.alerts.engine.failed_jobs import FailedJobs, RulesByNamespace
 from horae.features.alerts.engine.rotation import AlertRotation
 from horae.features.alerts.model.rule import FailuresInARow, MissingSuccess
@@ -24,8 +24,8 @@ from horae.features.alerts.store import alerts
 from horae.features.alerts.store import notices as alert_notices
 from horae.features.alerts.store import rules as alert_rules
 from horae.features.alerts.store.notice_writer import Alert
-from horae.features.alerts.store.rules import StoredRule
-from horae.model.base.duration import DAY
+from horae.features.alerts.store.rules import Edition, StoredRule
+from horae.model.base.duration import DAY, MINUTE
 from horae.model.base.event import ChangeEvent
 from horae.store.contract import Store
 from horae.store.executions.reads import housekeeping
@@ -37,7 +37,9 @@ FORGET_EVERY = 3600.0  # seconds between deletions of old alerts and notices
 DELETE_BATCH = 1000  # rows that one statement deletes
 LONGEST_INTERVAL = 60.0  # seconds between evaluations of a rule that need not be exact, see `_is_due`
 MOST_POSTPONED = 10_000  # rules with such a pause that are remembered
+LONGEST_BREAK: Micros = (BACK - 1) * MINUTE  # between the beginnings of two rounds whose searches overlap
 START = (0, "")
+RuleEdition = tuple[int, str, Edition]  # a rule's namespace, name and edition
 log = structlog.get_logger("horae.engine")
 
 
@@ -62,9 +64,10 @@ class AlertWatch:
         self._rotation = AlertRotation()
         self._epoch = 0  # the epoch of the duty when this server held it last
         self._renew_at = 0.0
-        self._evaluated: set[tuple[int, str, int]] = set()  # revisions of rules that were evaluated in this epoch
+        self._round_at: Instant = 0  # when the last complete round of this server began
+        self._evaluated: set[RuleEdition] = set()  # evaluated since progress was last forgotten
         self._forget_at = 0.0
-        self._next_at: dict[tuple[int, str, int], float] = {}  # when rules that need not be exact are evaluated next
+        self._next_at: dict[RuleEdition, float] = {}  # when rules that need not be exact are evaluated next
         self.fired = self.recovered = self.failed = 0  # counted on this server
         self._notices_written = notices_written
         self.alarm = Alarm()
@@ -74,29 +77,32 @@ class AlertWatch:
 
         Do nothing while the server does not trust its clock, because the store's clock has jumped.
         """
-        rules = await self._rules()
-        if not rules or not self._clock.trusted:
-            return INTERVAL
-        epoch = await self._take_duty()
+        if self._clock.trusted:
+            await self._evaluate_all()
+            await self._forget()
+        return INTERVAL
+
+    async def _evaluate_all(self) -> None:
+        rules, began = await self._rules(), self._env.now()
+        epoch = await self._take_duty() if rules else None
         if epoch is None:
-            return INTERVAL
-        self._reset_if_new(epoch)
+            return
+        self._reset_if_new(epoch, began)
         failed_jobs = await self._failed_jobs.find(*_rules_needing_failures(rules), self._is_ours)
         self._starts.begin()
-        first = [_revision_of(stored) for stored in rules if _revision_of(stored) not in self._evaluated]
+        first = {_edition_of(stored) for stored in rules} - self._evaluated
         evaluation = Evaluation(
             self._env, self._store, self._durations, self._starts, self._nearing, self._rotation, failed_jobs,
-            lambda one: _revision_of(one) in first,
+            lambda one: _edition_of(one) in first,
         )  # fmt: skip
-        self._evaluated &= {_revision_of(stored) for stored in rules}
+        self._evaluated &= {_edition_of(stored) for stored in rules}
         with_open = await self._store.read(lambda: alerts.rules_with_open(rules))
         for stored in rules:
             if not await self._is_ours():
-                return INTERVAL
+                return
             if self._is_due(stored):
                 await self._evaluate(evaluation, stored, has_open=(stored.namespace, stored.name) in with_open)
-        await self._forget()
-        return INTERVAL
+        self._round_at = began
 
     async def _take_duty(self) -> int | None:
         now = self._env.now()
@@ -112,9 +118,12 @@ class AlertWatch:
         self._renew_at = 0.0
         return False
 
-    def _reset_if_new(self, epoch: int) -> None:
-        """Forget all progress if this server did not hold the duty without a break since it last evaluated rules."""
-        if epoch != self._epoch:
+    def _reset_if_new(self, epoch: int, now: Instant) -> None:
+        """Forget all progress if another server has held the duty since the last complete round, or that is long ago.
+
+        After the first round, only the last minutes are searched for failures.
+        """
+        if epoch != self._epoch or now - self._round_at > LONGEST_BREAK:
             self._epoch = epoch
             self._evaluated.clear()
             self._next_at.clear()
@@ -138,7 +147,7 @@ class AlertWatch:
         """
         if not isinstance(stored.rule, MissingSuccess):
             return True
-        now, key = self._env.clock.monotonic(), _revision_of(stored)
+        now, key = self._env.clock.monotonic(), _edition_of(stored)
         if self._next_at.get(key, 0.0) > now:
             return False
         if len(self._next_at) > MOST_POSTPONED:
@@ -148,7 +157,7 @@ class AlertWatch:
 
     async def _evaluate(self, evaluation: Evaluation, stored: StoredRule, *, has_open: bool) -> None:
         """Evaluate a rule and write the changes. After an error, its next evaluation again counts as the first one."""
-        key = _revision_of(stored)
+        key = _edition_of(stored)
         try:
             opened = await self._store.read(lambda: alerts.open_alerts(*key[:2])) if has_open else []
             found = await evaluation.find(stored, opened)
@@ -191,16 +200,16 @@ class AlertWatch:
             await self._env.clock.sleep(0)
 
 
-def _revision_of(stored: StoredRule) -> tuple[int, str, int]:
-    return stored.namespace, stored.name, stored.revision
+def _edition_of(stored: StoredRule) -> RuleEdition:
+    return stored.namespace, stored.name, stored.edition
 
 
 def _rules_needing_failures(rules: Sequence[StoredRule]) -> tuple[RulesByNamespace, int]:
     """Return the rules about failures in a row, by namespace, and the largest number of failures among them."""
-    asking: dict[int, list[tuple[str, int]]] = {}
+    asking: dict[int, list[tuple[str, Edition]]] = {}
     most = 0
     for stored in rules:
         if isinstance(stored.rule, FailuresInARow):
-            asking.setdefault(stored.namespace, []).append((stored.name, stored.revision))
+            asking.setdefault(stored.namespace, []).append((stored.name, stored.edition))
             most = max(most, stored.rule.count)
     return asking, most

@@ -11,7 +11,7 @@ from horae.features.alerts.model.findings import RuleFinding
 from horae.features.alerts.model.rule import Rule
 from horae.model.base.duration import MINUTE
 
-MOST_OPEN = 10_000  # open alerts of a rule; further findings are only counted, and open alerts when others have ended
+MOST_OPEN = 10_000  # open alerts of a rule; further findings are only counted until other alerts end
 MOST_SINGLE = 3  # up to so many alerts get a notice each; more alerts share one notice
 REFRESH = MINUTE  # the pause between two updates of the row of a continuing alert
 T = TypeVar("T")
@@ -67,14 +67,15 @@ def decide_changes(
 ) -> AlertChanges:
     """Compare the findings of a rule with its open alerts (`opened`), and decide what changes.
 
-    A notice about the end of an alert is sent only if one was sent about its beginning. `pace` is the state of the
+    A notice about the end of an alert is sent only if one was sent about its beginning. Without channels there are no
+    notices; alerts that are still open when the rule gets a channel are notified then. `pace` is the state of the
     rule's rate limit of notices.
     """
     open_subjects = {alert.subject for alert in opened}
     by_subject = {finding.subject: finding for finding in reversed(found)}
     gone = {subject: by_subject.pop(subject) for subject, finding in list(by_subject.items()) if finding.forgotten}
     new = [finding for subject, finding in sorted(by_subject.items()) if subject not in open_subjects]
-    room = rule.at_most.room(pace, now)
+    room = rule.at_most.room(pace, now) if rule.channels else 0
     continuing = [(alert, by_subject[alert.subject]) for alert in opened if alert.subject in by_subject]
     without_notice = [pair for pair in continuing if pair[0].notified_at is None and not pair[0].acknowledged]
     to_open = new[: max(0, MOST_OPEN - len(continuing))]
@@ -99,7 +100,7 @@ def decide_changes(
         firing_notices=firing_notices,
         reminder_notices=reminder_notices,
         pace=rule.at_most.after(pace, firing_notices + reminder_notices, now),
-        unnotified=(0 if notify else unnotified) + silent,
+        unnotified=(0 if notify else unnotified) + silent if rule.channels else 0,
     )
 
 

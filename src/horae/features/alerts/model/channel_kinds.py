@@ -34,7 +34,7 @@ def unsafe_in(url: str) -> str | None:
         return f"{scheme}:// acts on the server's own machine, or is replaced by the kind email"
     named = {unquote(unquote(part.partition("=")[0])).strip().lower() for part in _split(url)}
     leading = sorted(named & _LEADING)
-    return f"{leading[0]}= can lead to another host than the URL" if leading else None
+    return f"{leading[0]}= can name a local file or another host" if leading else None
 
 
 def _split(url: str) -> list[str]:

@@ -49,12 +49,12 @@ def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f}".rstrip("0").rstrip(".") + "%"
 
 
-def is_too_long(rule: Overlong, ran: Micros, usual: Micros | None) -> bool:
+def is_too_long(rule: Overlong, ran: Micros, usual: Micros) -> bool:
     """Return whether an execution has run for too long.
 
-    `ran` is how long it has run, `usual` the usual duration of the job's executions; None if none has ended.
+    `ran` is how long it has run, `usual` the usual duration of the job's executions.
     """
-    return usual is not None and ran >= rule.after and ran > rule.times * usual
+    return ran >= rule.after and ran > rule.times * usual
 
 
 class ExpectedRun(Struct, frozen=True):
@@ -76,7 +76,7 @@ def is_exact(pattern: str) -> bool:
 
 
 def literal_prefix(patterns: Iterable[str]) -> str:
-    """Return the longest prefix that all names have in common which these patterns may match."""
+    """Return the longest prefix that is common to all names that the patterns may match."""
     starts = [_literal(pattern) for pattern in patterns]
     first, last = min(starts, default=""), max(starts, default="")
     shared = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))

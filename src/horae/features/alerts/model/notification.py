@@ -71,8 +71,8 @@ def encode_content(
     """Return the content of a notice as JSON, in the form that Standard Webhooks recommend.
 
     If several alerts (`members`) share the notice, its `alerts` lists the first MOST_NAMED, and its `count` has the
-    number of all members and of the `overflow` findings that could not open an alert. `unnotified` is the number of
-    alerts that opened and ended without a notice since the last one.
+    number of all members and of the `overflow` findings that could not open an alert. `unnotified` alerts have opened
+    and ended without a notice since the last notice.
     """
     count = len(members) + overflow
     whole = members[0] if count == 1 else _group(members, count, alert_kind)
@@ -91,9 +91,8 @@ def _group(members: Sequence[AlertSummary], count: int, kind: Kind) -> AlertSumm
     names = [one.subject for one in members[:MOST_LINES]]
     more = f" and {count - len(names)} more" if count > len(names) else ""
     since = min(one.since for one in members)
-    return AlertSummary(
-        alert_id=None, subject=f"{count} {SUBJECTS_OF[kind]}s", message=f"{', '.join(names)}{more}", since=since
-    )
+    noun = "circuit" if kind == "circuit-open" else SUBJECTS_OF[kind]  # a job may have many circuits
+    return AlertSummary(alert_id=None, subject=f"{count} {noun}s", message=f"{', '.join(names)}{more}", since=since)
 
 
 def title_of(content: NotificationContent) -> str:
@@ -110,7 +109,7 @@ def text_of(content: NotificationContent, namespace: str) -> str:
     lines = [
         f"{data['subject']}: {data['message']}.",
         *_named(data),
-        *([f"{silent} other alerts opened and ended since the last notice without a notice."] if silent else []),
+        *([f"Other alerts that opened and ended without a notice since the last one: {silent}."] if silent else []),
         "",
         f"rule       {data['rule']} ({data['kind']}, {data['severity']})",
         f"namespace  {namespace}",

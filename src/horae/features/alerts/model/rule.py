@@ -1,8 +1,8 @@
 """Alert rules: conditions on jobs, queues or workers, which are the subjects of a rule.
 
 Each kind of rule is a struct, whose annotations define its fields in requests. At most one alert is open for each rule
-and subject. `features.alerts.engine` evaluates a rule and returns the subjects for which its condition holds, its
-findings. `decide_changes` decides whether a finding opens an alert, sends a reminder or changes nothing.
+and subject. `features.alerts.engine` evaluates a rule and returns its findings: the subjects for which its condition
+holds. `decide_changes` decides whether a finding opens an alert, sends a reminder or changes nothing.
 """
 
 from fnmatch import fnmatchcase
@@ -39,8 +39,8 @@ def _after(text: str, usual: Micros, name: str = "", least: Micros = SECOND, mos
 class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="kind"):
     """A rule; here are the fields that all kinds have.
 
-    Rules are stored as JSON with the names of the attributes. Fields that have a default here are left out if they have
-    this default; all others are always stored.
+    Rules are stored as JSON with the names of the attributes in camelCase. A field that has a default here is left out
+    while it has this default; all others are always stored.
     """
 
     subject: ClassVar[Subject]

@@ -43,7 +43,11 @@ def _read_notices(value: Any, at: str) -> Rate:
     """
     rate = parse_rate(value, at)
     if not rate.count <= MOST_NOTICES or rate.per < MINUTE:
-        raise BadInput(f"{at} cannot be {value!r}.", 'Write "20/1h"; the span is at least one minute.', field=at)
+        raise BadInput(
+            f"{at} cannot be {value!r}.",
+            f'Write "20/1h": at most {MOST_NOTICES} notices, in a span of at least one minute.',
+            field=at,
+        )
     return Rate(rate.count, rate.per, rate.count)
 
 

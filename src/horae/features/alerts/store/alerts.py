@@ -142,12 +142,12 @@ def has_changes(stored: StoredRule, found: Sequence[RuleFinding], opened: Sequen
 def settle(stored: StoredRule, found: Sequence[RuleFinding], new_id: NewId, now: Instant) -> Script[SettleResult]:
     """Open, refresh or end the alerts of a rule by its findings, and write the notices.
 
-    The rule is locked and read again. If its revision is no longer the one that was evaluated, or it is not active,
+    The rule is locked and read again. If its edition is no longer the one that was evaluated, or it is not active,
     nothing changes.
     """
     rows = yield Fetch(LOCK_RULE, (stored.namespace, stored.name))
     present = read_rule(rows[0]) if rows else None
-    if present is None or present.state != "active" or present.revision != stored.revision:
+    if present is None or present.state != "active" or present.edition != stored.edition:
         return SettleResult()
     before = yield from open_alerts(stored.namespace, stored.name)
     known = {alert.id: alert for alert in before}

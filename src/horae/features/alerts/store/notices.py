@@ -47,6 +47,10 @@ SETTLE = Statement(
     "UPDATE alert_notices SET state = $3, next_at = $4, last_error = $5, done_at = $6"
     " WHERE id = $1 AND attempts = $2 AND state = 'pending' RETURNING id",
 )
+RELEASE = Statement(
+    "release_alert_notice",
+    "UPDATE alert_notices SET next_at = $3 WHERE id = $1 AND attempts = $2 AND state = 'pending'",
+)
 GIVE_UP = Statement(
     "give_up_notices_of_channel",
     "UPDATE alert_notices SET state = 'failed', last_error = $3, done_at = $4"
@@ -74,6 +78,7 @@ ROW: Columns = (
     ("created_at", "bigint"), ("done_at", "bigint"),
 )  # fmt: skip
 MOST_ERROR = 1000  # characters
+START = (0, "")
 _FIELDS = tuple(_COLUMNS.split(", "))
 
 
@@ -137,10 +142,9 @@ def claim(namespace: int, channel: str, now: Instant, until: Instant, limit: int
     return sorted((_notice(row) for row in rows), key=lambda notice: notice.id)
 
 
-def channels(limit: int) -> Script[list[PendingChannel]]:
-    """Return at most `limit` channels with pending notices."""
+def channels(after: tuple[int, str], limit: int) -> Script[list[PendingChannel]]:
+    """Return at most `limit` channels with pending notices, in the order of their namespaces and names."""
     found: list[PendingChannel] = []
-    after = (0, "")
     while len(found) < limit and (rows := (yield Fetch(CHANNEL, after))):
         found.append(PendingChannel(*rows[0]))
         after = (rows[0][0], rows[0][1])
@@ -158,6 +162,11 @@ def settle(notice: Notice, state: NoticeState, next_at: Instant, error: str, don
     """Record the outcome of a try. If the notice was claimed again meanwhile, change nothing and return False."""
     values = (notice.id, notice.attempts, state, next_at, error[:MOST_ERROR], done_at)
     return bool((yield Fetch(SETTLE, values)))
+
+
+def release(notice: Notice, now: Instant) -> Script[None]:
+    """End the claim of a notice, so that any server may claim it now."""
+    yield Fetch(RELEASE, (notice.id, notice.attempts, now))
 
 
 def give_up(namespace: int, channel: str, why: str, now: Instant) -> Script[None]:

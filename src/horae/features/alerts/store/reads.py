@@ -80,14 +80,14 @@ LONG = Statement(
 SILENT = Statement(
     "silent_sessions",
     "SELECT worker, min(last_seen) FROM sessions WHERE state IN ('live', 'draining') AND namespace = $1 AND worker > $2"
-    " AND last_seen < $3 GROUP BY worker ORDER BY worker LIMIT $4",
+    " AND last_seen < $4 GROUP BY worker ORDER BY worker LIMIT $3",
 )
 LOST = Statement(
     "lost_sessions",
     "SELECT worker, max(created_at), max(ended_at) FROM sessions WHERE state = 'lost' AND namespace = $1"
-    " AND worker > $2 AND ended_at > $3 GROUP BY worker ORDER BY worker LIMIT $4",
+    " AND worker > $2 GROUP BY worker ORDER BY worker LIMIT $3",
 )
-# The workers that are present or were closed. This is read only if a worker was lost.
+# The workers that are present or were closed. This is read only if a worker was lost, or an alert about one may end.
 NOT_LOST = Statement(
     "sessions_not_lost",
     "SELECT worker, max(created_at), max(CASE WHEN state IN ('live', 'draining') THEN 1 ELSE 0 END)"
@@ -95,12 +95,13 @@ NOT_LOST = Statement(
 )
 LATE = Statement(
     "late_timers",
-    "SELECT job, next_fire_at FROM timers WHERE next_fire_at < $1 ORDER BY next_fire_at, trigger_id LIMIT $2",
+    "SELECT job, next_fire_at FROM timers WHERE namespace = $1 AND next_fire_at < $2 ORDER BY next_fire_at, trigger_id"
+    " LIMIT $3",
 )
 TROUBLED_TRIGGERS = Statement(
     "troubled_triggers_of_jobs",
     "SELECT t.job, g.name, t.trouble FROM timers t JOIN triggers g ON g.id = t.trigger_id JOIN jobs j ON j.id = t.job"
-    " WHERE t.trouble IS NOT NULL AND j.state = 'active' AND g.state = 'active' LIMIT $1",
+    " WHERE t.namespace = $1 AND t.trouble IS NOT NULL AND j.state = 'active' AND g.state = 'active' LIMIT $2",
 )
 QUEUES_OF_LANES = Statement(
     "queues_of_lanes",
@@ -121,12 +122,14 @@ DEADLINES = Statement(
     " OR EXISTS (SELECT 1 FROM waiting w WHERE w.parcel = p.id))"
     " ORDER BY p.deadline, p.id LIMIT $4",
 )
+# The slice of a parcel that starts last on a shelf.
+_RUNNING = "FROM running r WHERE r.parcel = given.parcel ORDER BY coalesce(r.started_at, r.granted_at) DESC LIMIT 1"
+_WAITING = "FROM waiting w WHERE w.parcel = given.parcel ORDER BY coalesce(w.wake_at, 0) DESC LIMIT 1"
 ITEM_TIMES = Statement(
     "standing_by_deadline",
-    "SELECT given.parcel,"
-    " (SELECT max(coalesce(r.started_at, r.granted_at)) FROM running r WHERE r.parcel = given.parcel),"
+    f"SELECT given.parcel, (SELECT coalesce(r.started_at, r.granted_at) {_RUNNING}), (SELECT r.lo {_RUNNING}),"
     " (SELECT max(q.hi) - 1 FROM queued q WHERE q.parcel = given.parcel),"
-    " (SELECT max(coalesce(w.wake_at, 0)) FROM waiting w WHERE w.parcel = given.parcel) FROM given",
+    f" (SELECT coalesce(w.wake_at, 0) {_WAITING}), (SELECT w.lo {_WAITING}) FROM given",
 )
 DEADLINE_OF = Statement(
     "deadlines_of_parcels", "SELECT p.id, p.job, p.deadline FROM given JOIN parcels p ON p.id = given.parcel"
@@ -164,6 +167,7 @@ class DueParcel(Struct, frozen=True):
     job: UUID
     deadline: Instant
     begins_at: Instant  # the latest start of its items; queued items count as if they started now
+    item: int  # the item that starts then
     queued: int | None = None  # the last queued item, whose real start is not known yet
 
 
@@ -173,7 +177,7 @@ def recently_troubled(minute: int) -> Script[set[UUID]]:
 
 
 def outcomes(windows: Mapping[UUID, Micros], now: Instant) -> Script[dict[UUID, JobOutcomes]]:
-    """Count the outcomes of each job's executions; `windows` has the span before now that counts, by job."""
+    """Count the outcomes of each job's executions in a window before now; `windows` has its length by job."""
     given = [(job, (now - window) // MINUTE) for job, window in sorted(windows.items())]
     rows = (yield ForEach(SUMS, (("job", "uuid"), ("since", "bigint")), given)) if given else []
     return {job: JobOutcomes(int(success), int(failed), int(retried)) for job, success, failed, retried in rows}
@@ -218,7 +222,7 @@ def jobs_of_rule(namespace: int, rule: Rule) -> Script[list[tuple[JobName, Insta
 def recently_failed(jobs: Iterable[UUID], count: int) -> Script[set[UUID]]:
     """Return the jobs with a failure among their newest slices in `history`.
 
-    So many slices are read that `count` failures in a row can be found.
+    Enough slices are read to find `count` failures in a row.
     """
     given = [(job,) for job in sorted(set(jobs))]
     rows = (yield ForEach(FAILED, (("job", "uuid"),), given, (_slices(count),))) if given else []
@@ -261,8 +265,8 @@ def succeeded_within(jobs: Iterable[UUID], within: Micros, now: Instant) -> Scri
 def failures_in_a_row(jobs: Iterable[UUID], count: int) -> Script[dict[UUID, Streak]]:
     """Return the streaks of jobs that have failed since their last success: the failures since then.
 
-    Only the newest slices of a job are read, so many that `count` failures can be found. So a longer streak may be
-    reported as shorter.
+    Only the newest slices of a job are read, enough to find `count` failures, so a longer streak may be reported as
+    shorter.
     """
     given = [(job,) for job in sorted(set(jobs))]
     rows = (yield ForEach(STREAKS, (("job", "uuid"),), given, (_slices(count),))) if given else []
@@ -288,12 +292,13 @@ def silent_workers(namespace: int, before: Instant) -> Script[dict[str, Instant]
     return dict(rows)
 
 
-def lost_workers(namespace: int, since: Instant) -> Script[dict[str, Instant]]:
-    """Return the workers that were lost since an instant and are not back, each with the time of the last loss.
+def lost_workers(namespace: int) -> Script[dict[str, Instant]]:
+    """Return the workers that were lost lately and are not back, each with the time of the last loss.
 
-    A worker is back if it is present, or had a later session that was closed.
+    They are returned for about a day, until their sessions are deleted. A worker is back if it is present, or had a
+    later session that was closed.
     """
-    lost = yield from _workers(LOST, namespace, since)
+    lost = yield from _workers(LOST, namespace)
     others = (yield Fetch(NOT_LOST, (namespace,))) if lost else []
     present = {worker: (made, alive) for worker, made, alive in others}
     found: dict[str, Instant] = {}
@@ -304,12 +309,17 @@ def lost_workers(namespace: int, since: Instant) -> Script[dict[str, Instant]]:
     return found
 
 
-def _workers(statement: Statement, namespace: int, at: Instant) -> Script[Rows]:
+def workers_not_lost(namespace: int) -> Script[set[str]]:
+    """Return the workers that are present, or had a session that was closed and is still stored."""
+    return {row[0] for row in (yield Fetch(NOT_LOST, (namespace,)))}
+
+
+def _workers(statement: Statement, namespace: int, *params: Instant) -> Script[Rows]:
     """Read a statement that returns one row for each worker, page by page."""
     found: Rows = []
     after = ""
     for _ in range(MOST_PAGES):
-        rows = yield Fetch(statement, (namespace, after, at, MOST))
+        rows = yield Fetch(statement, (namespace, after, MOST, *params))
         found += rows
         if len(rows) < MOST:
             break
@@ -317,18 +327,18 @@ def _workers(statement: Statement, namespace: int, at: Instant) -> Script[Rows]:
     return found
 
 
-def troubled_triggers() -> Script[dict[UUID, tuple[str, str]]]:
-    """Return the jobs with a trigger that cannot be decided or waits for room, each with its name and the reason."""
+def troubled_triggers(namespace: int) -> Script[dict[UUID, tuple[str, str]]]:
+    """Return jobs with a trigger that cannot be decided or waits for room, with the trigger's name and the reason."""
     found: dict[UUID, tuple[str, str]] = {}
-    for job, name, trouble in (yield Fetch(TROUBLED_TRIGGERS, (MOST,))):
+    for job, name, trouble in (yield Fetch(TROUBLED_TRIGGERS, (namespace, MOST))):
         found.setdefault(job, (name, trouble))
     return found
 
 
-def late_fires(before: Instant) -> Script[dict[UUID, Instant]]:
+def late_fires(namespace: int, before: Instant) -> Script[dict[UUID, Instant]]:
     """Return the jobs with a fire that was due before an instant and is not decided yet, each with the earliest one."""
     found: dict[UUID, Instant] = {}
-    for job, at in (yield Fetch(LATE, (before, MOST))):
+    for job, at in (yield Fetch(LATE, (namespace, before, MOST))):
         found.setdefault(job, at)
     return found
 
@@ -364,7 +374,7 @@ def nearing_deadlines(since: Instant, until: Instant, now: Instant) -> Script[li
 
 
 def still_due(parcels: Iterable[UUID], now: Instant) -> Script[list[DueParcel]]:
-    """Return those of these parcels that are unfinished and have a deadline."""
+    """Return the parcels among these that are unfinished and have a deadline."""
     given = [(parcel,) for parcel in sorted(set(parcels))]
     rows = (yield ForEach(DEADLINE_OF, (("parcel", "uuid"),), given)) if given else []
     return (yield from _with_start([(row[0], row[1], row[2]) for row in rows if row[2] is not None], now))
@@ -374,11 +384,12 @@ def _with_start(parcels: Sequence[tuple[UUID, UUID, Instant]], now: Instant) -> 
     if not parcels:
         return []
     rows = yield ForEach(ITEM_TIMES, (("parcel", "uuid"),), [(parcel_id,) for parcel_id, _, _ in parcels])
-    begins: dict[UUID, tuple[Instant, int | None]] = {}
-    for parcel, running, queued, waiting in rows:
-        known = [at for at in (running, None if queued is None else now, waiting) if at is not None]
+    begins: dict[UUID, tuple[Instant, int, int | None]] = {}
+    for parcel, started_at, running, queued, wake_at, waiting in rows:
+        items = ((started_at, running), (now, queued), (wake_at, waiting))
+        known = [(at, item) for at, item in items if item is not None]
         if known:
-            begins[parcel] = max(known), queued
+            begins[parcel] = (*max(known), queued)
     return [
         DueParcel(parcel_id, job, deadline, *begins[parcel_id])
         for parcel_id, job, deadline in parcels

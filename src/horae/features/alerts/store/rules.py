@@ -75,6 +75,7 @@ RESEAL = Statement(
 DELETE_CHANNEL = Statement("delete_alert_channel", "DELETE FROM alert_channels WHERE namespace = $1 AND name = $2")
 ALL_SPECS = Statement("specs_of_alert_rules", "SELECT name, spec FROM alert_rules WHERE namespace = $1 ORDER BY name")
 PAGE = 500
+Edition = tuple[Instant, int]
 
 
 class StoredChannelSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -102,6 +103,11 @@ class StoredRule(Struct, frozen=True, kw_only=True):
     unnotified: int  # alerts that opened and ended without a notice, since the last notice about new alerts
     created_at: Instant
     updated_at: Instant
+
+    @property
+    def edition(self) -> Edition:
+        """A value that differs from that of each earlier rule of this name, also if the name was deleted meanwhile."""
+        return self.created_at, self.revision
 
 
 class StoredChannel(Struct, frozen=True, kw_only=True):

@@ -76,7 +76,7 @@ def _opened(opener: "zlib._Decompress", piece: bytes) -> bytes:
 
 
 async def discard(store: Store, place: FileStorage, location: str) -> None:
-    """Remove an announced file, complete or not, that has no row in the archive."""
+    """Remove a file, complete or not, that is recorded as litter because no row in the archive has its location."""
     try:
         await place.remove(location)
     except Exception as left:  # the sweep of litter removes it later

@@ -15,7 +15,7 @@ from horae.errors import Busy
 from horae.features.archive.engine.files import DamagedFile, Packer, discard, lines
 from horae.features.archive.model import ArchivePage
 from horae.features.archive.store import archives
-from horae.features.archive.store.archives import ANY, BITS, LAST, Archive, ArchiveQuery
+from horae.features.archive.store.archives import ANY, BITS, LAST, LATEST, Archive, ArchiveQuery
 from horae.features.artifacts.store import artifacts
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.ids import instant_of
@@ -114,7 +114,7 @@ class ArchiveReader:
                 return await self._collect(current, max(first, number), wanted, found, limit, notes)
             notes += [] if current is None else [self._unreadable_note(archive, number, error)]
         except Exception as error:
-            raise self._out_of_reach(error) from error
+            raise self._out_of_reach("read", error) from error
         return None
 
     def _unreadable_note(self, archive: Archive, number: int, error: Exception) -> str:
@@ -126,42 +126,57 @@ class ArchiveReader:
             return f"{where} is no longer at {self._place.url}."
         return f"{where} cannot be read after line {number}: {error}. Restore it from a copy of {self._place.url}."
 
-    def _out_of_reach(self, error: Exception) -> Busy:
-        log.error("the archive cannot be read", place=self._place.url, error=str(error))
-        return Busy(f"The archive at {self._place.url} cannot be read.", "See the server's log.")
+    def _out_of_reach(self, done: str, error: Exception) -> Busy:
+        log.error(f"the archive cannot be {done}", place=self._place.url, error=str(error))
+        return Busy(f"The archive at {self._place.url} cannot be {done}.", "See the server's log.")
+
+    async def find(self, namespace: int, is_selected: Predicate, unread: set[str]) -> set[UUID]:
+        """Return the ids of the executions that `is_selected` accepts, without erasing them. See `erase`."""
+        return await self._search(namespace, ArchiveQuery(), is_selected, unread, erases=False)
 
     async def erase(
-        self, namespace: int, is_selected: Predicate, unread: set[str], *, since: Instant = 0
-    ) -> set[UUID]:  # fmt: skip
+        self, namespace: int, is_selected: Predicate, unread: set[str], *, since: Instant = 0, until: Instant = LATEST
+    ) -> set[UUID]:
         """Erase the data of the executions that `is_selected` accepts, by rewriting their files; return their ids.
 
-        Files that are being written at this time are not added to the archive, because they may have data that was
-        already erased in the store. Files with only executions submitted before `since` are not searched. Unreadable
-        files stay unchanged, and their locations are added to `unread`.
+        The ids include those of executions that were erased before. Files that are being written at this time are not
+        added to the archive, because they may have data that was already erased in the store. Files with only
+        executions submitted before `since` or after `until` are not searched. Unreadable files stay unchanged, and
+        their locations are added to `unread`.
         """
         await self._store.write(lambda: archives.exclude_announced(namespace))
-        erased, at, query = set[UUID](), LAST, ArchiveQuery(since=max(0, since - SECOND))
+        query = ArchiveQuery(since=max(0, since - SECOND), until=until)
+        return await self._search(namespace, query, is_selected, unread, erases=True)
+
+    async def _search(
+        self, namespace: int, query: ArchiveQuery, is_selected: Predicate, unread: set[str], *, erases: bool
+    ) -> set[UUID]:
+        found, at = set[UUID](), LAST
         while True:
             files = await self._store.read(lambda: archives.before(namespace, at, FILES + 1, query))  # noqa: B023
             for archive in files[:FILES]:
-                erased |= await self._erase_from(archive, is_selected, unread)
+                found |= await self._search_in(archive, is_selected, unread, erases)
             if len(files) <= FILES:
-                return erased
+                return found
             at = files[FILES].id
 
-    async def _erase_from(self, archive: Archive, is_selected: Predicate, unread: set[str]) -> set[UUID]:
-        """Erase the selected executions in one file, even if a concurrent erasure replaces the file meanwhile."""
+    async def _search_in(
+        self, archive: Archive, is_selected: Predicate, unread: set[str], erases: bool
+    ) -> set[UUID]:  # fmt: skip
+        """Find or erase the selected executions in one file, even if another erasure replaces the file meanwhile."""
         while True:
-            problem, erased = None, set[UUID]()
+            problem = None
             try:
-                async for view, _ in self._views(archive):
-                    if view.params != _ERASED and is_selected(view):
-                        erased.add(view.execution_id)
+                # for each selected execution, whether its data was erased before
+                found = {v.execution_id: is_erased(v) async for v, _ in self._views(archive) if is_selected(v)}
             except UNREADABLE as error:
                 problem = error
+            except Exception as error:
+                raise self._out_of_reach("read", error) from error
             else:
-                if not erased or await self._rewrite(archive, erased):
-                    return erased
+                whole = {one for one, is_done in found.items() if not is_done}
+                if not erases or not whole or await self._rewrite(archive, whole):
+                    return set(found)
             current = await self._again(archive)
             if current is None:  # the file was removed from the archive
                 return set()
@@ -181,16 +196,14 @@ class ArchiveReader:
         pieces = _CountedPieces(self._without(archive, erased))
         try:
             await self._place.write(location, pieces)
-        except Exception:
+        except Exception as error:  # storages raise errors of any type
             await discard(self._store, self._place, location)
             if await self._again(archive) == archive:
-                raise
+                raise self._out_of_reach("rewritten", error) from error
             return False
-        if not await self._store.write(lambda: archives.move(archive, location, pieces.bytes, now)):
-            await discard(self._store, self._place, location)
-            return False
-        await self._place.remove(archive.location)
-        return True
+        moved = await self._store.write(lambda: archives.move(archive, location, pieces.bytes))
+        await discard(self._store, self._place, archive.location if moved else location)
+        return moved
 
     async def _views(self, archive: Archive) -> AsyncIterator[tuple[ArchivedView, bytes]]:
         number = 0
@@ -215,10 +228,10 @@ class ArchiveReader:
         Return the number of removed files, and whether there may be more.
         """
         files = await self._store.read(lambda: archives.older(namespace, before, FILES))
-        for archive in files:
-            await self._place.remove(archive.location)
         if files:
             await self._store.write(lambda: archives.drop(files))
+        for archive in files:
+            await discard(self._store, self._place, archive.location)
         return len(files), len(files) == FILES
 
 
@@ -232,6 +245,11 @@ class _CountedPieces:
         async for piece in self._pieces:
             self.bytes += len(piece)
             yield piece
+
+
+def is_erased(view: ExecutionView) -> bool:
+    """Return whether the data of an archived execution was erased."""
+    return view.params == _ERASED
 
 
 def _erased_view(view: ExecutionView) -> ExecutionView:

@@ -127,7 +127,7 @@ def exclude_announced(namespace: int) -> Script[None]:
 
 
 def put(archive: Archive | None, jobs: Jobs, over: Sequence[EndedParcel]) -> Script[bool]:
-    """Add the row of a file, if there is one, and delete the parcels `over`, whose executions it has.
+    """Add the row of a file, if one is given, and delete the parcels `over`.
 
     Do nothing and return False if any parcel has changed since it was read, or if the file must not be added.
     """
@@ -183,22 +183,23 @@ def _id_in(text: str) -> UUID:
         return NOBODY
 
 
-def move(archive: Archive, location: str, size: int, now: Instant) -> Script[bool]:
-    """Change the location and size of a file after it was rewritten; its old location becomes litter.
+def move(archive: Archive, location: str, size: int) -> Script[bool]:
+    """Change the location and size of a file after it was rewritten.
 
-    Return False without any change if the archive has another location for it, or if the new file was deleted.
+    Its old location becomes litter with the instant 0, so that the old file is deleted next. Return False without any
+    change if the archive has another location for it, or if the new file was deleted.
     """
     if not (yield Fetch(IS_AT_LOCATION, (archive.id, archive.location))):
         return False
     if not (yield Fetch(IS_ANNOUNCED, (location,))):
         return False
     yield Fetch(SAVE, (archive.id, location, size))
-    yield Insert("litter", _LITTER, [(archive.location, now)], conflict="ON CONFLICT DO NOTHING")
+    yield Insert("litter", _LITTER, [(archive.location, 0)], conflict="ON CONFLICT DO NOTHING")
     return True
 
 
 def drop(archives: Sequence[Archive]) -> Script[None]:
-    """Delete the rows of files. Their current locations become litter with the instant 0, which is deleted next."""
+    """Delete the rows of files. Their current locations become litter with the instant 0, so they are deleted next."""
     litter: list[tuple[str, Instant]] = []
     for archive in archives:
         yield Fetch(DROP_JOBS, (archive.id,))

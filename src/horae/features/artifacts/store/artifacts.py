@@ -6,9 +6,10 @@ later.
 """
 
 from collections.abc import Sequence
+from typing import Literal
 from uuid import UUID
 
-from horae.env import Instant
+from horae.env import SECOND, Instant
 from horae.model.admission.keys import CHILD
 from horae.model.executions.output.artifact import MOST_ARTIFACTS, RESULT, Artifact
 from horae.store.base import shelves
@@ -40,8 +41,12 @@ BY_NAME = Statement(
 )
 FLAGS = Statement("flags_of_item", "SELECT flags FROM running WHERE parcel = $1 AND lo <= $2 AND hi > $2")
 DELETE_COPY = Statement("no_copy", "DELETE FROM blobs WHERE parcel = $1 AND item = $2")
-UNMARK_LITTER = Statement("not_litter", "DELETE FROM litter WHERE location = $1")
-LITTER = Statement("litter", "SELECT location FROM litter WHERE at <= $1 ORDER BY at LIMIT $2")
+# The row is missing, or as old as those to delete, if the content was or may be deleted already.
+UNMARK_LITTER = Statement("not_litter", "DELETE FROM litter WHERE location = $1 AND at > $2 RETURNING 1")
+LITTER = Statement(
+    "litter",
+    "SELECT at, location FROM litter WHERE at <= $1 AND (at, location) > ($3, $4) ORDER BY at, location LIMIT $2",
+)
 CLEARED = Statement("cleared", "DELETE FROM litter USING given WHERE litter.location = given.location")
 # A page of artifacts in the order of their parcels, and for each whether its parcel still exists.
 PAGE = Statement(
@@ -59,6 +64,10 @@ _NAMED: tuple[tuple[str, ColumnType], ...] = (("parcel", "uuid"), ("item", "int"
 
 Place = tuple[UUID, int, str]
 START: Place = (UUID(int=0), -1, "")
+LitterPlace = tuple[Instant, str]  # the instant of a record, and its location
+OLDEST: LitterPlace = (-1, "")
+LONGEST_UPLOAD = 6 * 3600 * SECOND  # longer uploads are refused, so that no content is deleted during its upload
+Verdict = Literal["stored", "not held", "too many", "too late"]
 HOLDINGS = Holdings(
     kept={"artifacts": "deleted after their executions", "litter": "locations of contents that will be deleted"}
 )
@@ -71,28 +80,30 @@ def record_location(location: str, now: Instant) -> Script[None]:
 
 def store_artifact(
     session: UUID, parcel: UUID, item: int, artifact: Artifact, now: Instant, content: bytes | None = None
-) -> Script[bool | None]:
+) -> Script[Verdict]:
     """Store an artifact. An earlier one with the same name is replaced, and the location of its content becomes litter.
 
-    Nothing is stored, and None is returned, if the session does not hold the item, or False if the execution has too
-    many artifacts. If the execution is a step of a workflow and the artifact is its result, `content` is also stored in
-    the database, because expressions of the workflow read the result inside a transaction.
+    Nothing is stored if the session does not hold the item, if the execution has too many artifacts, or if the upload
+    took so long that its content may be deleted already. If the execution is a step of a workflow and the artifact is
+    its result, `content` is also stored in the database, because expressions of the workflow read the result inside a
+    transaction.
     """
     yield from lock_sessions([session])
     if not (yield from is_held(session, parcel, item, artifact.attempt)):
-        return None
+        return "not held"
     rows = yield Fetch(COUNT, (parcel, item, artifact.name))
     if rows[0][0] >= MOST_ARTIFACTS:
-        return False
+        return "too many"
+    if not (yield Fetch(UNMARK_LITTER, (artifact.location, now - LONGEST_UPLOAD))):
+        return "too late"
     old = yield Fetch(LOCATION, (parcel, item, artifact.name))
     a = artifact
     yield Fetch(PUT, (parcel, item, a.name, a.attempt, a.size, a.type, a.sha256, a.location, a.at))
-    yield Fetch(UNMARK_LITTER, (artifact.location,))
     if a.name == RESULT:
         yield from _copy(parcel, item, content)
     if old:
         yield Insert("litter", _LITTER, [(old[0][0], now)], conflict="ON CONFLICT DO NOTHING")
-    return True
+    return "stored"
 
 
 def _copy(parcel: UUID, item: int, content: bytes | None) -> Script[None]:
@@ -123,9 +134,9 @@ def _artifact(row: Row) -> Artifact:
     )  # fmt: skip
 
 
-def locations_to_delete(before: Instant, limit: int) -> Script[list[str]]:
-    """Return up to `limit` locations of contents to delete that were recorded before an instant."""
-    return [row[0] for row in (yield Fetch(LITTER, (before, limit)))]
+def litter(before: Instant, limit: int, after: LitterPlace = OLDEST) -> Script[list[LitterPlace]]:
+    """Return up to `limit` locations of contents to delete that were recorded before an instant, oldest first."""
+    return [(at, location) for at, location in (yield Fetch(LITTER, (before, limit, *after)))]
 
 
 def forget_deleted_locations(locations: Sequence[str]) -> Script[None]:

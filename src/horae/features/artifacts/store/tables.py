@@ -23,7 +23,7 @@ litter = table(
     "litter",
     key("location", TEXT),
     col("at", BIG),
-    opt("archive", INT),  # the namespace that may enter the file into its archive; NULL if the file must not be entered
+    opt("archive", INT),  # the namespace whose archive may get the file; NULL if no archive may
     Index("litter_at", "at"),
     partial("litter_archive", "archive", where="archive IS NOT NULL"),
 )

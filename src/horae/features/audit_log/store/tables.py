@@ -24,5 +24,5 @@ audit_log = table(
     partial("audit_log_begun", "begun", where="begun IS NOT NULL"),
 )
 
-# One row: the end of the log.
+# The end of the log (id 1), and the last place that was signed, if the end is not signed (id 2).
 audit_head = table("audit_head", key("id", INT), col("seq", BIG), col("hash", BYTES), col("signature", BYTES))

@@ -2,19 +2,23 @@
 
 from uuid import UUID
 
+import structlog
+
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.submitter import creation_event
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
-from horae.features.backfills.store.backfills import unfinished
+from horae.errors import StoreUnavailable
+from horae.features.backfills.store.backfills import FIRST, unfinished
 from horae.features.backfills.store.work import BackfillStep, process
 from horae.model.executions.execution import FINAL
 from horae.store.contract import Store
 
-MOST = 100  # backfills per step
+TOGETHER = 100  # backfills that are read together
 BUSY = 1.0  # seconds between steps while backfills are unfinished, because hints about ended executions may be lost
 IDLE = 5.0  # seconds between steps while no backfill is unfinished, because other servers may create one
+log = structlog.get_logger("horae.engine")
 
 
 class Backfiller:
@@ -41,15 +45,29 @@ class Backfiller:
 
         Return the wait before the next call in seconds: 0 if one of them can start more executions at once.
         """
-        found = await self._store.read(lambda: unfinished(MOST))
-        self._jobs = frozenset(job for _, job in found)
-        more = False
-        for backfill_id, _ in found:
-            worked = await self._work(backfill_id)
-            more |= worked is not None and worked.more
-        if not found:
+        more, jobs, page, after = False, set[UUID](), TOGETHER, FIRST
+        while page == TOGETHER:
+            found = await self._store.read(lambda: unfinished(TOGETHER, after))  # noqa: B023
+            for backfill_id, job in found:
+                jobs.add(job)
+                more |= await self._try(backfill_id)
+                after = backfill_id
+            page = len(found)
+        self._jobs = frozenset(jobs)
+        if not jobs:
             return IDLE
         return 0.0 if more else BUSY
+
+    async def _try(self, backfill_id: UUID) -> bool:
+        """Process a backfill, so that its failure does not stop the others; return whether it can start more."""
+        try:
+            worked = await self._work(backfill_id)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("a backfill could not be processed", backfill=str(backfill_id))
+            return False
+        return worked is not None and worked.more
 
     async def _work(self, backfill_id: UUID) -> BackfillStep | None:
         env, lead, bounds, now = self._env, self._directory.lead, self._store.bounds, self._env.now()

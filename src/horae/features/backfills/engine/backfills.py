@@ -8,8 +8,8 @@ from msgspec import Struct, structs
 from horae.engine.base.refs import as_id, find_job, in_quotes, nearest
 from horae.engine.definitions.params import ParamsChecker
 from horae.env import SECOND, Env, Instant
-from horae.errors import BadInput, Conflict, HoraeError, NotFound
-from horae.features.backfills.model.plan import Outline, outline, stretches
+from horae.errors import BadInput, Conflict, Gone, HoraeError, NotFound
+from horae.features.backfills.model.plan import Outline, Stretch, outline, stretches
 from horae.features.backfills.model.request import BackfillRequest
 from horae.features.backfills.model.values import (
     MOST_FIRES,
@@ -17,13 +17,21 @@ from horae.features.backfills.model.values import (
     BackfillCounts,
     BackfillState,
 )
-from horae.features.backfills.model.view import BackfillPlan, BackfillRunView, BackfillView, show_backfill, show_plan
+from horae.features.backfills.model.view import (
+    BackfillPlan,
+    BackfillRunView,
+    BackfillView,
+    count_to_run,
+    show_backfill,
+    show_plan,
+)
 from horae.features.backfills.store import backfills as moves
 from horae.features.backfills.store import work as backfill_work
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Page
 from horae.model.definitions.job import Job
+from horae.model.expressions.template import TemplateError
 from horae.store.contract import Store
 from horae.store.definitions import job_reads
 from horae.store.script import Script
@@ -71,14 +79,12 @@ class Backfills:
         return show_plan(backfill, job.name, found, already, _notes(backfill, found, already))
 
     async def create(self, namespace: int, asked: BackfillRequest, caller: str = "") -> BackfillView:
-        """Create a backfill. Raises BadInput for an invalid range, NotFound, and Conflict for a deleted job."""
+        """Create a backfill. Raises NotFound, BadInput for an invalid request, and Conflict for a deleted job."""
         job, backfill, found, already = await self._drafted(namespace, asked, caller)
-        if found.total - already > MOST_FIRES:
-            raise BadInput(
-                f"{found.total - already:,} fires would run; a backfill may run at most {MOST_FIRES:,}.",
-                "Give a shorter range.",
-                field="from",
-            )
+        count = count_to_run(backfill, found, already)
+        if count > MOST_FIRES:
+            detail = f"{count:,} fires would run; a backfill may run at most {MOST_FIRES:,}."
+            raise BadInput(detail, "Give a shorter range.", field="from")
         await self._store.write(lambda: moves.put(backfill))
         self._wake()
         return show_backfill(backfill, job.name, _notes(backfill, found, already))
@@ -143,7 +149,7 @@ class Backfills:
             for _, _, execution in await self._store.read(lambda: moves.live_runs(view.backfill_id)):
                 try:
                     await self._cancel(namespace, execution, f"backfill {view.backfill_id} was cancelled")
-                except HoraeError:
+                except (Conflict, NotFound, Gone):
                     continue  # it ended meanwhile
         return view
 
@@ -157,22 +163,32 @@ class Backfills:
         backfill = Backfill(
             id=self._env.new_id(), namespace=namespace, job=job.id, trigger=asked.trigger, since=since, until=until,
             newest_first=asked.order == "newest", force=asked.force, max_concurrent=asked.max_concurrent,
-            priority=asked.priority, params=self._checked(asked.params, job), created_by=caller,
+            priority=asked.priority, params=None if asked.params is None else asked.params.decode(), created_by=caller,
             created_at=now,
         )  # fmt: skip
         if self._fire_due is not None:
             await self._fire_due()
-        known_from, found, already = await self._store.read(lambda: _outlined(backfill, job))
+        known_from, parts, already = await self._store.read(lambda: _stretches(backfill, job))
+        self._check_params(backfill, job, parts)
+        found = outline(parts)
         unknown = 0 if asked.force else found.forgotten
         counts = BackfillCounts(total=found.total, unknown=unknown)
         made = structs.replace(backfill, counts=counts, first_at=found.first, last_at=found.last, known_from=known_from)
         return job, made, found, already
 
-    def _checked(self, params: bytes | None, job: Job) -> str | None:
-        if params is None:
-            return None
-        self._params.check(params, job)
-        return params.decode()
+    def _check_params(self, backfill: Backfill, job: Job, parts: Sequence[Stretch]) -> None:
+        """Check the params of the backfill over those of each trigger, filled in as for the first fire."""
+        if backfill.params is None:
+            return
+        for part in {(part.version.name, part.version.params): part for part in parts}.values():
+            at = part.first()
+            if at is not None:
+                try:
+                    item = backfill_work.params_of(backfill, job.spec.params, part.version, at)
+                except TemplateError as error:
+                    detail = f"The params of trigger {part.version.name} cannot be filled: {error}."
+                    raise BadInput(detail, "Change the trigger.", field="params") from None
+                self._params.check(item, job)
 
     async def _find(self, namespace: int, ref: str | UUID) -> Backfill:
         backfill_id = as_id(ref)
@@ -200,10 +216,8 @@ class Backfills:
 list_of = list  # the class has a method named `list`
 
 
-def _outlined(backfill: Backfill, job: Job) -> Script[tuple[Instant, Outline, int]]:
-    """Return the instant since which the ledger is complete, the outline of a backfill, and the number of its fires
-    that ran before.
-    """
+def _stretches(backfill: Backfill, job: Job) -> Script[tuple[Instant, Sequence[Stretch], int]]:
+    """Return the instant since which the ledger is complete, a backfill's stretches, and how many fires ran before."""
     versions = yield from backfill_work.chosen_versions(backfill)
     if not versions:
         raise (yield from _nothing_to_run(backfill, job))
@@ -216,7 +230,7 @@ def _outlined(backfill: Backfill, job: Job) -> Script[tuple[Instant, Outline, in
     already = 0
     for part in parts:
         already += yield from ledger.count_ran(part.version.id, part.after, part.through)
-    return known_from, outline(parts), already
+    return known_from, parts, already
 
 
 def _nothing_to_run(backfill: Backfill, job: Job) -> Script[HoraeError]:
@@ -252,22 +266,21 @@ def _range(asked: BackfillRequest, now: Instant) -> tuple[Instant, Instant]:
 
 
 def _notes(backfill: Backfill, found: Outline, already: int) -> list[str]:
-    """Return notes about fires that the user may not expect to run, or not to run."""
+    """Return notes that tell why some fires run, and others do not."""
     notes = []
     if not found.total:
         notes.append("There is no fire in this range.")
     if found.before:
-        notes.append(f"{_fires(found.before)} before the trigger was made: computed from its oldest stored version.")
+        notes.append(f"For {_fires(found.before)} before the trigger was made, its oldest stored version is used.")
     if found.forgotten:
         kept = format_instant(backfill.known_from)
-        fate = "run" if backfill.force else "not run, except with force"
+        fate = "will run" if backfill.force else "will not run without force"
         notes.append(
-            f"The ledger is complete since {kept}. {_fires(found.forgotten)} before that may have run: {fate}."
+            f"The ledger is complete since {kept}. {_fires(found.forgotten)} before that may have run, and {fate}."
         )
     if already:
-        notes.append(
-            f"{_fires(already)} ran before: {'run again' if backfill.force else 'not run again, except with force'}."
-        )
+        fate = "will run again" if backfill.force else "will not run again without force"
+        notes.append(f"{_fires(already)} ran before, and {fate}.")
     return notes
 
 

@@ -83,14 +83,18 @@ class BackfillRunView(View, frozen=True, kw_only=True):
 
 def show_plan(backfill: Backfill, job_name: str, found: Outline, already: int, notes: Sequence[str]) -> BackfillPlan:
     """Return the view of a planned backfill."""
-    unknown = 0 if backfill.force else found.forgotten
     return BackfillPlan(
         job_id=backfill.job, job_name=job_name, trigger=backfill.trigger, since=format_instant(backfill.since),
         until=format_instant(backfill.until), fires=found.total,
-        to_run=found.total if backfill.force else found.total - already - unknown, already_ran=already,
+        to_run=count_to_run(backfill, found, already), already_ran=already,
         unknown=found.forgotten, before_trigger=found.before, first_fire_at=shown_time(found.first),
         last_fire_at=shown_time(found.last), known_from=_known(backfill.known_from), notes=list(notes),
     )  # fmt: skip
+
+
+def count_to_run(backfill: Backfill, found: Outline, already: int) -> int:
+    """Count the fires that a backfill would run; `already` is the number of fires that ran before."""
+    return found.total if backfill.force else found.total - already - found.forgotten
 
 
 def show_backfill(b: Backfill, job_name: str, notes: Sequence[str] = ()) -> BackfillView:

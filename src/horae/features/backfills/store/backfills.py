@@ -12,6 +12,7 @@ from horae.store.expiry.expiry import Cutoffs
 from horae.store.script import Fetch, Insert, Row, Script, Statement
 from horae.store.tenancy.holdings import Holdings, PendingWork, records
 
+FIRST = UUID(int=0)
 COLUMNS: Columns = (
     ("id", "uuid"), ("namespace", "int"), ("job", "uuid"), ("trigger_name", "text"), ("from_at", "bigint"),
     ("to_at", "bigint"), ("newest_first", "bool"), ("force", "bool"), ("max_concurrent", "int"),
@@ -30,7 +31,7 @@ PAGE = Statement(
 OPEN = Statement(
     "open_backfills",
     "SELECT id, job FROM backfills WHERE completed_at IS NULL"
-    " AND (state <> 'paused' OR started > succeeded + failed + ended) ORDER BY id LIMIT $1",
+    " AND (state <> 'paused' OR started > succeeded + failed + ended) AND id > $1 ORDER BY id LIMIT $2",
 )
 LOCK = Statement("lock_backfill", f"SELECT {names(COLUMNS)} FROM backfills WHERE id = $1 AND namespace = $2 FOR UPDATE")
 SET_STATE = Statement("set_backfill_state", "UPDATE backfills SET state = $2, note = $3 WHERE id = $1")
@@ -121,9 +122,9 @@ def page(
     return [read(row) for row in rows]
 
 
-def unfinished(limit: int) -> Script[list[tuple[UUID, UUID]]]:
-    """Return the backfills with fires to start or live executions to settle, each with its job."""
-    rows = yield Fetch(OPEN, (limit,))
+def unfinished(limit: int, after: UUID = FIRST) -> Script[list[tuple[UUID, UUID]]]:
+    """Return the backfills after an id with fires to start or live executions to settle, each with its job."""
+    rows = yield Fetch(OPEN, (after, limit))
     return [(row[0], row[1]) for row in rows]
 
 

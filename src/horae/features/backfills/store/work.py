@@ -6,6 +6,7 @@ counts under that lock.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -37,7 +38,7 @@ from horae.store.executions.parcels import put_parcels
 from horae.store.script import Fetch, ForEach, Insert, Lock, Script, Statement
 from horae.store.triggers import calendars, ledger, triggers
 from horae.store.triggers.ledger import StoredVersion
-from horae.store.triggers.refusals import screen
+from horae.store.triggers.refusals import Refusal, screen
 from horae.store.triggers.targets import Lead, Target, execution_of, targets
 from horae.store.triggers.triggers import describe_error
 
@@ -46,7 +47,7 @@ BATCH = 128  # executions that one step creates: SQLite has only one writer at a
 PAUSED = "the trigger was paused"
 DELETED = "The job was deleted."
 
-# SKIP LOCKED: if another server has locked the backfill, it processes it, so this server does nothing.
+# SKIP LOCKED: a server that has locked the backfill processes it, so other servers skip it.
 TAKE = Statement(
     "take_backfill",
     f"SELECT {names(COLUMNS)} FROM backfills WHERE id = $1 AND completed_at IS NULL FOR UPDATE SKIP LOCKED",
@@ -155,7 +156,8 @@ def _start(
 ) -> Script[BackfillStep]:  # fmt: skip
     """Start the fires for which there is room; complete the backfill if none is left.
 
-    If a unique key or a quota refuses a fire, this fire and all fires after it wait for a later step.
+    If a unique key or a quota refuses a fire, this fire and all fires after it wait for a later step. If its unique key
+    cannot be computed, the backfill is paused.
     """
     # This locks the job: a deletion either waits for this transaction, or is committed and seen below.
     yield ForEach(CURRENT, (("id", "uuid"),), [(backfill.job,)])
@@ -184,7 +186,7 @@ def _start(
         wanted = wanted[:room]
     made = (yield from _make(backfill, chosen, wanted, new_id, now)) if chosen else None
     yield from screening.write_keys(made.executions if made is not None else [])
-    backfill = _moved_on(backfill, made, pending, screening.first_cause)
+    backfill = _moved_on(backfill, made, pending, screening.first)
     if not fires and not pending and not live:
         backfill = _done(backfill, now)
     if backfill != before:
@@ -306,22 +308,36 @@ def _execution(
         origin="backfill", trigger=version.id, fire_at=pick.at, interval=None if since is None else (since, pick.at),
         backfill=backfill.id,
     )  # fmt: skip
-    scope = fire_scope(target.spec.params, version.name, pick.at, since)
-    item = fill_fire_params(msgspec.json.decode(version.params), scope)
-    if backfill.params is not None:
-        item = msgspec.json.encode({**msgspec.json.decode(item), **msgspec.json.decode(backfill.params)})
+    item = params_of(backfill, target.spec.params, version, pick.at)
     deadline = deadline_after(now, within)
     one = execution_of(target, extra, lead, item=item, priority=backfill.priority, deadline=deadline, new_id=new_id)
     refuse_over_budget()
     return one
 
 
+def params_of(backfill: Backfill, of_job: dict[str, Any], version: TriggerVersion, at: Instant) -> bytes:
+    """Return the params of the execution for a past fire: those of the backfill over those of the trigger.
+
+    `of_job` are the params of the job, to which templates of the trigger refer. Raises TemplateError.
+    """
+    scope = fire_scope(of_job, version.name, at, previous_fire(version.trigger, at))
+    item = fill_fire_params(msgspec.json.decode(version.params), scope)
+    if backfill.params is None:
+        return item
+    return msgspec.json.encode({**msgspec.json.decode(item), **msgspec.json.decode(backfill.params)})
+
+
 def _moved_on(
-    backfill: Backfill, made: _NewExecutions | None, pending: Sequence[TriggerVersion], refused: str
+    backfill: Backfill, made: _NewExecutions | None, pending: Sequence[TriggerVersion], refusal: Refusal | None
 ) -> Backfill:
+    """Return the backfill after its next executions. It is paused if the refusal of the next fire is for good."""
     names = ", ".join(sorted({version.name for version in pending})[:5])
-    waits = f"It waits until these triggers have decided: {names}." if names else ""
-    backfill = structs.replace(backfill, note=f"It waits: {refused}." if refused else waits)
+    note = f"It waits until these triggers have decided: {names}." if names else ""
+    if refusal is not None:
+        cause = refusal.cause.rstrip(".")
+        note = f"It cannot continue: {cause}." if refusal.is_final else f"It waits: {cause}."
+        backfill = structs.replace(backfill, state="paused" if refusal.is_final else backfill.state)
+    backfill = structs.replace(backfill, note=note)
     if made is None:
         return backfill
     c = backfill.counts
@@ -330,7 +346,7 @@ def _moved_on(
 
 
 def _done(backfill: Backfill, now: Instant) -> Backfill:
-    """Complete a backfill. Fires that it neither ran nor skipped were deleted from the ledger meanwhile: unknown."""
+    """Complete a backfill. Fires that it neither ran nor skipped are unknown: their ledger rows were deleted."""
     c = backfill.counts
     counts = structs.replace(c, unknown=max(0, c.total - c.already - c.started))
     return structs.replace(backfill, state="done", counts=counts, completed_at=now)

@@ -51,8 +51,8 @@ class DeadLetters:
     ) -> DeadLetterView:
         """Submit a dead letter again as a new execution of the job's current version.
 
-        `params` is a patch of its params. A second retry returns the same new execution, because the key of that
-        execution names the dead letter, and then the dead letter is marked with the execution.
+        `params` is a patch of its params. A second retry finds and returns the same new execution by the mark of the
+        dead letter, or by the key of the execution, which names the dead letter.
         """
         (view,) = await self.retry_each(namespace, [execution], caller=caller, params=params)
         return view

@@ -68,5 +68,5 @@ def filter_of(letters: LetterFilter, state: str = "open") -> ExecutionFilter:
 
 
 def place_of(until: Instant | None) -> Place:
-    """Return the place at which a newest-first list begins that has only executions created before an instant."""
+    """Return the place where a newest-first list of the executions created before an instant begins."""
     return END if until is None else (first_id_at(max(0, until)), 0)

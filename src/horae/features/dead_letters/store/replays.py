@@ -111,10 +111,10 @@ def advance(
 ) -> Script[None]:  # fmt: skip
     """Record the progress of a batch.
 
-    `counts` are the numbers of dead letters that (matched, were retried, were skipped). A replay that was paused or
-    cancelled meanwhile keeps its state.
+    `counts` are the numbers of matched, retried and skipped dead letters. Without a note, an earlier one is kept if it
+    tells why some were skipped. A replay that was paused or cancelled meanwhile keeps its state.
     """
-    end = (*place, next_at, *counts, note or before.note, completed_at)
+    end = (*place, next_at, *counts, note or (before.note if before.skipped else ""), completed_at)
     yield Fetch(ADVANCE, (before.id, *before.place, *end))
 
 
@@ -142,7 +142,7 @@ def change(
 
 
 def sweep(cutoffs: Cutoffs) -> Script[bool]:
-    """Delete all replays that ended before the retention."""
+    """Delete all replays whose retention is over."""
     yield Fetch(FORGET, (cutoffs.executions,))
     return False
 

@@ -4,7 +4,7 @@ Each request erases one part, beginning with the newest executions, so that no r
 receipt of each part.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import partial
 from uuid import UUID
 
@@ -50,25 +50,20 @@ class Erasures:
         found, following = await self._store.read(
             lambda: lists.read(lists.page(namespace, wanted, place, limit), namespace, whole=True)
         )
-        erased, live, undecryptable = set[UUID](), list[UUID](), list[UUID]()
+        selected, undecryptable = list[FoundExecution](), list[UUID]()
         for one in found:
             is_selected = self._is_selected(one, selection)
             if is_selected is None:
                 undecryptable.append(one.execution.id)
             elif is_selected:
-                done, left = await self._with_children(namespace, [one])
-                erased |= done
-                live += left
+                selected.append(one)
         archived, files = set[UUID](), set[str]()
         if following is None:
             in_files = partial(self._is_archived, selection, undecryptable)
-            archived = await self._archive.erase(namespace, in_files, files)
-        below, left = await self._erase_submitted(namespace, erased, archived, files)
-        gone = erased | archived | below
-        # Executions that moved to the archive meanwhile were not erased in the store, but in the archive.
-        live = [one for one in (*live, *left) if one not in gone]
+            archived = await self._archive.find(namespace, in_files, files)
+        erased, live = await self._erase_all(namespace, selected, archived, files)
         return ErasureView(
-            examined=len(found), erased=len(gone), not_ended=live[:MAX_LISTED],
+            examined=len(found), erased=len(erased), not_ended=live[:MAX_LISTED],
             undecryptable=undecryptable[:MAX_LISTED], unreadable_files=sorted(files)[:MAX_LISTED],
             next_cursor=None if following is None else make_cursor(following),
         )  # fmt: skip
@@ -85,28 +80,43 @@ class Erasures:
         except HoraeError:
             return None
 
-    async def _erase_submitted(
-        self, namespace: int, here: set[UUID], archived: set[UUID], files: set[str]
+    async def _erase_all(
+        self, namespace: int, selected: list[FoundExecution], archived: set[UUID], files: set[str]
     ) -> tuple[set[UUID], list[UUID]]:
-        """Erase the executions that the erased executions submitted, and so on, in the store and in the archive.
+        """Erase the selected executions of the store and of the archive, and those that they submitted, and so on.
 
-        `here` are executions that were erased in the store, `archived` those erased in the archive. Return the ids of
-        erased executions, and of those that have not ended. `files` collects the files that cannot be read.
+        Return the ids of erased executions, and of those that have not ended. `files` collects the files that cannot be
+        read. The selected executions are erased last: if the erasure is interrupted, a repetition still finds them, and
+        with them the executions that they submitted.
         """
-        erased, live = set[UUID](), list[UUID]()
-        while here or archived:
-            for parent in archived:
-                done, left = await self._with_children(namespace, await self._children(namespace, parent))
-                here = here | done
-                live += left
-            # The archive is searched after the store, also for executions that were erased in the store, because these
-            # may have moved to the archive meanwhile.
-            parents = here | archived
-            is_below = lambda one: one.execution_id in parents or one.parent in parents  # noqa: B023, E731
-            found = await self._archive.erase(namespace, is_below, files, since=min(map(instant_of, parents)))
-            erased |= here | found
-            here, archived = set(), found
-        return erased, live
+        chosen = archived | {one.execution.id for one in selected}
+        erased, live, parents, known = set[UUID](), list[UUID](), chosen, set(chosen)
+        while parents:
+            stored = await self._submitted_by(namespace, parents)
+            below = {one.execution.id for one in stored}
+            erased |= await self._erase_stored(stored, live)
+            found = await self._erase_archived(namespace, below, parents | below, files)
+            erased |= found
+            known |= below
+            parents = found - known
+            known |= parents
+        erased |= await self._erase_stored(selected, live)
+        erased |= await self._erase_archived(namespace, chosen, set(), files)
+        # Executions that moved to the archive meanwhile were not erased in the store, but in the archive.
+        return erased, [one for one in dict.fromkeys(live) if one not in erased]
+
+    async def _erase_archived(
+        self, namespace: int, executions: set[UUID], parents: set[UUID], files: set[str]
+    ) -> set[UUID]:  # fmt: skip
+        """Erase these executions in the archive, and those that the `parents` submitted; return the ids of all.
+
+        Call this after the erasure in the store, because executions may move to the archive meanwhile.
+        """
+        named = executions | parents
+        if not named:
+            return set()
+        is_meant = lambda one: one.execution_id in executions or one.parent in parents  # noqa: E731
+        return await self._archive.erase(namespace, is_meant, files, since=min(map(instant_of, named)))
 
     def _is_archived(self, selection: ErasureSelection, undecryptable: list[UUID], view: ExecutionView) -> bool:
         """Return whether an archived execution is selected.
@@ -128,21 +138,25 @@ class Erasures:
             undecryptable.append(view.execution_id)
             return False
 
-    async def _with_children(self, namespace: int, found: Sequence[FoundExecution]) -> tuple[set[UUID], list[UUID]]:
-        """Erase these executions, those that they submitted, and so on.
-
-        Return the ids of erased executions, and of those that have not ended.
-        """
-        erased, live, below = set[UUID](), list[UUID](), list(found)
-        while below:
-            one = below.pop().execution
-            below += await self._children(namespace, one.id)
+    async def _erase_stored(self, found: Iterable[FoundExecution], live: list[UUID]) -> set[UUID]:
+        """Erase these executions and return the ids of those erased; add the others, which are live, to `live`."""
+        erased = set[UUID]()
+        for one in (each.execution for each in found):
             place = parcel_of(one.id), index_of(one.id)
             if one.state in FINAL and await self._store.write(lambda: erasure.erase(*place)):  # noqa: B023
                 erased.add(one.id)
             else:
                 live.append(one.id)
-        return erased, live
+        return erased
+
+    async def _submitted_by(self, namespace: int, parents: Iterable[UUID]) -> list[FoundExecution]:
+        """Return the executions in the store that these submitted, those that they submitted, and so on."""
+        found, above = list[FoundExecution](), list(parents)
+        while above:
+            below = await self._children(namespace, above.pop())
+            found += below
+            above += [one.execution.id for one in below]
+        return found
 
     async def _children(self, namespace: int, parent: UUID) -> list[FoundExecution]:
         wanted, place = ExecutionFilter(parent=parent), END

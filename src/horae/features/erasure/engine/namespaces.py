@@ -2,8 +2,8 @@
 
 Each request erases one part, for some seconds and in small transactions. It continues with the data that earlier parts
 left, so that a client can simply repeat an interrupted request. Only data from before the start of the erasure is
-erased, but not executions that a schedule starts meanwhile. While executions are live, the erasure is refused, or they
-are cancelled on request.
+erased; executions that a schedule starts meanwhile stay. While executions are live, the erasure is refused, or they are
+cancelled on request.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from horae.engine.tenancy.keys import ApiKeys
 from horae.engine.tenancy.namespaces import Namespaces
 from horae.env import Env, Instant
 from horae.errors import BadInput, Conflict, Forbidden
-from horae.features.archive.engine.reader import ArchiveReader
+from horae.features.archive.engine.reader import ArchiveReader, is_erased
 from horae.features.erasure.model import EraseNamespace, NamespaceErasureView
 from horae.features.erasure.store import namespace_end, namespace_rows
 from horae.features.erasure.store.namespace_rows import erase_ended
@@ -185,13 +185,21 @@ class NamespaceErasures:
         return is_all and name is None
 
     async def _erase_archive(self, found: Namespace, before: Instant, part: "_Part") -> bool:
-        """Remove the namespace's files from the archive; return whether all were removed."""
-        while part.goes_on:
+        """Remove files from the archive, and erase data from files that also have later executions.
+
+        Return whether nothing is left. The records of executions in files with later executions stay.
+        """
+        more = True
+        while more and part.goes_on:
             gone, more = await self._archive.drop_some(found.id, before)
             part.counts.update(files=gone)
-            if not more:
-                return True
-        return False
+        if more:
+            return False
+        low, unread = first_id_at(before), set[str]()
+        is_older = lambda one: one.execution_id < low and not is_erased(one)  # noqa: E731
+        erased = await self._archive.erase(found.id, is_older, unread, since=before, until=before)
+        part.counts.update(executions=len(erased))
+        return not unread
 
     async def _erase_definitions(self, found: Namespace, part: "_Part") -> bool:
         """Erase the definitions and end the namespace; return whether it has ended."""

@@ -14,17 +14,24 @@ from horae.model.base.packing import Packed, pack
 from horae.model.executions.parcel import encode_extras, extras_of
 from horae.model.fleet.protocol import Failure
 from horae.store.script import ColumnType, Fetch, Insert, Row, Script, Statement
+from horae.store.tables import LIVE_SHELVES
 
 ERASED = b'{"$erased":true}'
 MESSAGE = "(erased)"
 
-PARCEL = Statement("parcel_to_erase", "SELECT n, ends, items, extras FROM parcels WHERE id = $1 FOR UPDATE")
+PARCEL = Statement("parcel_to_erase", "SELECT n, ends, items, extras, job FROM parcels WHERE id = $1 FOR UPDATE")
 ENDED = Statement(
     "ended_to_erase",
     "SELECT lo, hi, ends, results, error FROM history WHERE parcel = $1 AND lo <= $2 AND hi > $2 FOR UPDATE",
 )
 KEEP_PARCEL = Statement("erase_params", "UPDATE parcels SET ends = $2, items = $3, extras = $4 WHERE id = $1")
-NO_KEYS = Statement("erase_keys", "UPDATE parcels SET keys = NULL WHERE id = $1 AND n = 1")
+# The keys of a parcel apply to all its items, so they are needed until the last one has ended.
+NO_KEYS = Statement(
+    "erase_keys",
+    "UPDATE parcels SET keys = NULL WHERE id = $1 AND NOT EXISTS ("
+    + " UNION ALL ".join(f"SELECT 1 FROM {shelf} WHERE parcel = $1" for shelf in LIVE_SHELVES)
+    + ")",
+)
 KEEP_RESULTS = Statement(
     "erase_results", "UPDATE history SET ends = $3, results = $4, error = $5 WHERE parcel = $1 AND lo = $2"
 )
@@ -48,6 +55,7 @@ WORKFLOW_STEPS = Statement(
 FILES = Statement("files_to_erase", "SELECT location FROM artifacts WHERE parcel = $1 AND item = $2")
 NO_FILES = Statement("erase_files", "DELETE FROM artifacts WHERE parcel = $1 AND item = $2")
 NO_UNIQUE = Statement("erase_unique_key", "DELETE FROM unique_keys WHERE execution = $1")
+NO_DEDUPLICATION = Statement("erase_deduplication_keys", "DELETE FROM meetings WHERE job = $1 AND execution = $2")
 _LITTER: tuple[tuple[str, ColumnType], ...] = (("location", "text"), ("at", "bigint"))
 
 
@@ -70,12 +78,14 @@ def erase(parcel: UUID, item: int) -> Script[bool]:
         # The instant 0 makes this the oldest litter, so that the next sweep deletes the files.
         yield Insert("litter", _LITTER, files, conflict="ON CONFLICT DO NOTHING")
         yield Fetch(NO_FILES, (parcel, item))
-    yield Fetch(NO_UNIQUE, (execution_id(parcel, item),))
+    execution = execution_id(parcel, item)
+    yield Fetch(NO_UNIQUE, (execution,))
+    yield Fetch(NO_DEDUPLICATION, (parcels[0][-1], execution))
     return True
 
 
 def _params(parcel: UUID, item: int, row: Row) -> Script[None]:
-    count, ends, items, encoded = row
+    count, ends, items, encoded, _ = row
     parts = Packed(bytes(ends), bytes(items)).part(0, count)
     parts[item] = ERASED
     extras = list(extras_of(None if encoded is None else bytes(encoded), 0, count))

@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct
 from horae.engine.base.refs import find_job
 from horae.engine.base.tokens import new_hook_secret, new_hook_token
 from horae.env import Env, Instant, Micros
-from horae.errors import BadInput, BadSignature, HoraeError, NotFound
+from horae.errors import BadInput, BadSignature, NotFound, TooLarge
 from horae.features.events.engine.hook_secrets import HookSecrets
 from horae.features.events.engine.intake import EventIntake
 from horae.features.events.model.delivery import read_delivery
@@ -114,7 +114,7 @@ class Hooks:
             self.counts["unsigned"] += 1
             log.warning("a webhook was refused", trigger=hook.trigger, job=str(hook.job), error=error.detail)
             raise
-        except HoraeError:
+        except (BadInput, TooLarge):
             self.counts["unreadable"] += 1
             raise
         return await self._deliver(hook, trigger, content)
@@ -189,7 +189,7 @@ def _note(trigger: EventTrigger, *, made: bool) -> str:
     if not made:
         return "The URL stays as it is. The secret is not shown again."
     if trigger.verify == "none":
-        return "Anyone with the URL can fire this trigger. It is not shown again."
+        return "Anyone with the URL can fire this trigger. The URL is not shown again."
     return "URL and secret are not shown again."
 
 

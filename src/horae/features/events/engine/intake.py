@@ -78,20 +78,21 @@ class EventIntake:
         try:
             taken = await self._batcher(namespace).do(given)
         except events.PayloadConflict as other:
-            remedy = "Give a new event a new id. No event of this request was stored."
-            detail = f'The event "{other.key}" was sent before with another payload.'
-            raise Conflict(detail, remedy, eventId=other.key) from None
+            raise _payload_conflict(other) from None
         views = [view_of(event) for event in taken]
         unheard = {view.name for view in views if not view.fired and not view.skipped and view.note is None}
         notes = {name: await self._no_listeners(namespace, name) for name in sorted(unheard)}
         return [structs.replace(view, note=view.note or notes.get(view.name)) for view in views]
 
     async def plan(self, namespace: int, event: NewEvent) -> EventPlan:
-        """Return the expected results of an event that would arrive now; nothing is stored."""
+        """Return the expected results of an event that would arrive now; nothing is stored. Raises Conflict."""
         lead, event_id, now = self._directory.lead, self._env.new_id(), self._env.now()
-        outcomes, again = await self._store.read(
-            lambda: events.plan(namespace, event, lead, self.checking(), event_id, now)
-        )
+        try:
+            outcomes, again = await self._store.read(
+                lambda: events.plan(namespace, event, lead, self.checking(), event_id, now)
+            )
+        except events.PayloadConflict as other:
+            raise _payload_conflict(other) from None
         note = "This id was used before: nothing would fire again." if again else None
         if not outcomes and note is None:
             note = await self._no_listeners(namespace, event.name, "it would be stored and fire nothing")
@@ -99,7 +100,7 @@ class EventIntake:
             EventDecision(job=o.job_name, job_id=o.job, trigger=o.trigger, disposition=o.disposition, cause=o.cause)
             for o in sorted(outcomes, key=lambda o: (o.job_name, o.trigger))
         ]
-        runs = [] if again else [one for one in views if one.disposition in ("fired", "moved")]
+        runs = [one for one in views if one.disposition in ("fired", "moved")]
         skipped = [one for one in views if one not in runs]
         return EventPlan(name=event.name, fires=runs, skipped=skipped, repeated=again, note=note)
 
@@ -170,6 +171,11 @@ class EventIntake:
         near = nearest(name, heard)
         hint = f" Did you mean {in_quotes(near)}?" if near else ""
         return f'No trigger listens to "{name}": {what}.{hint}'
+
+
+def _payload_conflict(other: events.PayloadConflict) -> Conflict:
+    remedy = "Give a new event a new id. No event of this request was stored."
+    return Conflict(f'The event "{other.key}" was sent before with another payload.', remedy, eventId=other.key)
 
 
 def view_of(event: StoredEvent, *, payload: bool = False) -> EventView:

@@ -1,6 +1,6 @@
-"""Readers of webhook bodies: a notification of an object store has an event for each object; other JSON is one.
+"""Readers of webhook bodies: an object store's notification has an event for each object; any other JSON is one event.
 
-A form is read, too, if JSON is in its field `payload`.
+A form is read, too, if its field `payload` has JSON.
 """
 
 import hashlib

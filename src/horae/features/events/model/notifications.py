@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.errors import BadInput
+from horae.model.executions.parcel import is_deep
 
 _ACTIONS = (
     ("ObjectCreated", "created"), ("Object Created", "created"), ("OBJECT_FINALIZE", "created"),
@@ -48,7 +49,7 @@ def read_notification(body: Any) -> list[ObjectChange] | ObjectStoreNotice | Non
         return None
     try:
         return _read(body)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         reason = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
         raise BadInput(
             f"This looks like an object store's notification, but cannot be read: {reason[:200]}.",
@@ -80,12 +81,19 @@ def _sns(body: dict[str, Any]) -> list[ObjectChange] | ObjectStoreNotice | None:
     """Read a message of Amazon SNS, which contains the notification as text, or a request to confirm a subscription."""
     kind, topic = str(body["Type"]), _short(body["TopicArn"])
     if kind == "Notification":
-        inner = msgspec.json.decode(body["Message"])
-        return read_notification(inner)
+        return read_notification(_inner(body["Message"]))
     note = f"The topic {topic} is no longer subscribed."
     if kind == "SubscriptionConfirmation":
         note = f"Confirm the subscription to {topic}: open {_short(body['SubscribeURL'], 2000)} once."
     return ObjectStoreNotice("sns", kind, note, f"sns:{_digest(body['MessageId'])}")
+
+
+def _inner(text: str | bytes) -> Any:
+    """Decode a document inside a notification; it may be as deep as a body. Raises ValueError and RecursionError."""
+    found = msgspec.json.decode(text)
+    if is_deep(found):
+        raise ValueError("a document in it is nested too deep")
+    return found
 
 
 def _s3(record: dict[str, Any]) -> ObjectChange:
@@ -114,7 +122,7 @@ def _gcs(message: dict[str, Any]) -> ObjectChange:
     """Read a Pub/Sub push of Google Cloud Storage: attributes name the object, the data may describe it in full."""
     about = message["attributes"]
     data = message.get("data")
-    resource = msgspec.json.decode(base64.b64decode(data)) if data and about.get("payloadFormat") != "NONE" else {}
+    resource = _inner(base64.b64decode(data)) if data and about.get("payloadFormat") != "NONE" else {}
     size = resource.get("size")
     payload = _payload(
         "gcs", str(about["eventType"]), str(about["bucketId"]), str(about["objectId"]),

@@ -37,7 +37,7 @@ class EventFired(View, frozen=True, kw_only=True):
 
 
 class EventDecision(View, frozen=True, kw_only=True):
-    """The decision of a trigger that listens to an event and did not start an execution, with the reason."""
+    """The decision of a trigger about an event, with the reason."""
 
     job: str
     job_id: UUID

@@ -17,7 +17,6 @@ from horae.features.events.store.listeners import (
     EventListener,
     ListenerDecision,
     decide_at,
-    keep_newest,
     lock_counts,
     lock_jobs,
     peek_counts,
@@ -102,7 +101,7 @@ def take(
     new = [(event_id, event) for event_id, event in zip(ids, events, strict=True) if event_id in fresh]
     listeners = yield from _listeners(namespace, {event.name for _, event in new}, only) if new else _no_listeners()
     yield from read_calendars(listeners, now)
-    decided = keep_newest(_decide(new, listeners, only is not None, lead, check, now))
+    decided = _decide(new, listeners, only is not None, lead, check, now)
     done = yield from write_fires(decided, new_id, now, room)
     outcomes = _outcomes(done.decided, done.executions)
     has_waiting_steps = yield from _deliver_to_workflows(namespace, new, now) if only is None else _no_waiting_steps()
@@ -120,16 +119,20 @@ def plan(
     """Return the outcomes of an event that would arrive now, and whether its id was used before.
 
     Nothing is stored or locked. Only the decisions of triggers are included: quotas and the keys of unique jobs are not
-    checked.
+    checked. Raises PayloadConflict.
     """
-    again = (yield from known_events(namespace, [(event.id_scope, event.id)])) if event.id else {}
+    known = (yield from known_events(namespace, [(event.id_scope, event.id)])) if event.id else {}
+    for before in known.values():
+        if before.payload != event.payload:
+            raise PayloadConflict(before.key)
+        return [], True
     rows = yield ForEach(LISTENERS, BY_NAME, [(namespace, event.name)])
     listeners = [read_listener(row) for row in sorted(rows, key=lambda row: row[0])]
     yield from read_choices(listeners)
     yield from peek_counts([one for one in listeners if one.depends_on_fires])
     yield from read_calendars(listeners, now)
     decided = _decide([(event_id, event)], listeners, False, lead, check, now)
-    return _outcomes(decided, {}).get(event_id, []), bool(again)
+    return _outcomes(decided, {}).get(event_id, []), False
 
 
 def _no_listeners() -> Script[list[EventListener]]:

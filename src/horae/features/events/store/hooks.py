@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.errors import BadInput
 from horae.model.triggers.decisions.external import EventTrigger
 from horae.model.triggers.decisions.values import Trigger
 from horae.store.script import Fetch, Lock, Row, Script, Statement
@@ -92,15 +93,18 @@ def add(hook: Hook) -> Script[None]:
 
 
 def set_secret(hook: Hook, text: str, old_until: Instant, now: Instant) -> Script[None]:
-    """Set a new secret; the old ones stay valid until an instant."""
+    """Set a new secret; the old ones stay valid until `old_until` at the latest. Raises BadInput if they are many."""
     old = [HookSecret(s.text, old_until if s.until is None else min(s.until, old_until)) for s in hook.secrets]
     kept = [s for s in old if s.until is not None and s.until > now and s.text != text]
-    secrets: Sequence[HookSecret] = [HookSecret(text), *kept][:MOST_SECRETS]
+    secrets = [HookSecret(text), *kept]
+    if len(secrets) > MOST_SECRETS:
+        remedy = 'Wait until the first of them ends, or end them now with the overlap "0s".'
+        raise BadInput(f"{len(kept)} old secrets of this webhook are still valid.", remedy, field="overlap")
     yield Fetch(SET_SECRETS, (hook.hash, msgspec.json.encode(secrets).decode()))
 
 
 def page_after(digest: bytes, limit: int) -> Script[list[Hook]]:
-    """Return a page of the webhooks of all namespaces, in the order of their hashes; it follows `digest`."""
+    """Return a page of the webhooks of all namespaces: those after `digest`, in the order of their hashes."""
     return [_hook(row) for row in (yield Fetch(SOME, (digest, limit)))]
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.errors import Costly
+from horae.errors import BadInput
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
 from horae.model.executions.submission import NewExecution, deadline_after
@@ -16,7 +16,7 @@ from horae.model.expressions.meter import refuse_over_budget
 from horae.model.expressions.template import TemplateError
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.decisions.external import EventTrigger, WatchTrigger
-from horae.model.triggers.events.decide import OVERTAKEN, Listening, Verdict, decide_event
+from horae.model.triggers.events.decide import OVERTAKEN, Listening, Verdict, decide_again, decide_event
 from horae.model.triggers.events.filters import fill_params
 from horae.store.admission.share_lanes import assign_share_lanes
 from horae.store.base.live import live_among
@@ -29,7 +29,7 @@ from horae.store.triggers.delays import Delays, delay_of
 from horae.store.triggers.dependencies.arrivals import arrive
 from horae.store.triggers.dependencies.dependents import lock_around
 from horae.store.triggers.dependencies.starts import Consequences
-from horae.store.triggers.refusals import ALL_ROOM, Room, Screening, screen
+from horae.store.triggers.refusals import ALL_ROOM, Room, Screening, prepare_screening
 from horae.store.triggers.targets import Lead, Target, arm_of, execution_of, read_target, with_choices
 from horae.store.triggers.triggers import COUNT, Timer, describe_error, read_timer
 from horae.store.triggers.turns import Turn, turn_key
@@ -150,7 +150,7 @@ def peek_counts(listeners: Sequence[EventListener]) -> Script[None]:
     yield from _read_counts(LOOK_AT_TIMERS, listeners)
     keyed = {one.key: one for one in listeners if one.key is not None}
     for key, turn in (yield from turns.read_turns(keyed, hold=False)).items():
-        keyed[key].turn = turn if turn.busy else keyed[key].turn
+        keyed[key].turn = keyed[key].turn if turn.is_free else turn
 
 
 def _read_counts(ask: Statement, listeners: Sequence[EventListener]) -> Script[None]:
@@ -184,7 +184,10 @@ def decide_at(
     check: Check,
     now: Instant,
 ) -> ListenerDecision:
-    """Decide one event at one listener, and build its execution. An error skips only this listener."""
+    """Decide one event at one listener, and build its execution. An error skips only this listener.
+
+    Other events of the same batch are ignored; `_start` decides with regard to them.
+    """
     try:
         verdict = decide_event(listener.listening(), scope, now)
     except Exception as error:
@@ -196,41 +199,19 @@ def decide_at(
     except TemplateError as error:
         return ListenerDecision(event_id, listener, Verdict("skipped-params", str(error)[:MOST_REASON]))
     target = arm_of(listener.target, item, {}, lambda: event_id)
-    refusal = check(target, item)
+    refusal, wanted = check(target, item), None
+    try:
+        if refusal is None:
+            extra = Extra(origin="event", trigger=listener.timer.id, event=event_key)
+            within = target.spec.within if listener.timer.rules.within is None else listener.timer.rules.within
+            deadline = deadline_after(verdict.due or now, within)
+            wanted = execution_of(target, extra, lead, due_at=verdict.due or 0, item=item, deadline=deadline)
+        refuse_over_budget()
+    except BadInput as error:
+        refusal = refusal or error.detail
     if refusal is not None:
         return ListenerDecision(event_id, listener, Verdict("skipped-params", refusal[:MOST_REASON]))
-    extra = Extra(origin="event", trigger=listener.timer.id, event=event_key)
-    within = target.spec.within if listener.timer.rules.within is None else listener.timer.rules.within
-    deadline = deadline_after(verdict.due or now, within)
-    wanted = execution_of(target, extra, lead, due_at=verdict.due or 0, item=item, deadline=deadline)
-    try:
-        refuse_over_budget()
-    except Costly as error:
-        return ListenerDecision(event_id, listener, Verdict("skipped-params", error.detail[:MOST_REASON]))
-    key, turn = listener.key, listener.turn
-    if key is not None:
-        wanted = turns.mark_turn(wanted, key, turn)
-    listener.fires += 1
-    listener.turn = Turn(busy=True, waiting=turn.waiting + (not turn.is_free))
     return ListenerDecision(event_id, listener, verdict, wanted)
-
-
-def keep_newest(decided: Sequence[ListenerDecision]) -> list[ListenerDecision]:
-    """Let only the newest event fire at a listener of whose executions only the newest may wait.
-
-    The decisions about the earlier events become `OVERTAKEN`.
-    """
-    kept: list[ListenerDecision] = []
-    seen: set[UUID] = set()
-    for d in reversed(decided):
-        listener = d.listener
-        if d.wanted is not None and listener.replaces and turns.will_wait(d.wanted):
-            if listener.timer.id in seen:
-                listener.fires -= 1
-                d = ListenerDecision(d.event, listener, OVERTAKEN)
-            seen.add(listener.timer.id)
-        kept.append(d)
-    return kept[::-1]
 
 
 class WrittenFires(Struct, frozen=True):
@@ -251,7 +232,7 @@ def write_fires(
 
     Executions for which there is no `room` are refused.
     """
-    decided, screening = yield from _check_room(decided, room, new_id, now)
+    decided, screening = yield from _start(decided, room, new_id, now)
     fired = [(d, d.wanted) for d in decided if d.wanted is not None]
     asked = yield from assign_share_lanes([wanted for _, wanted in fired], now)
     placed, parcels = place(asked, {}, new_id, now)
@@ -288,37 +269,58 @@ def write_fires(
     )
 
 
-def _check_room(
+def _start(
     decided: Sequence[ListenerDecision], room: Room, new_id: Callable[[], UUID], now: Instant
-) -> Script[tuple[Sequence[ListenerDecision], Screening]]:
-    """Check executions against the keys of unique jobs and against quotas.
+) -> Script[tuple[list[ListenerDecision], Screening]]:
+    """Decide, in the order of the events, which executions start.
 
-    Return the decisions, in which refused and delayed executions now have the reason, and the check itself.
+    This depends on the earlier fires of the triggers, on the keys of unique jobs and on quotas. Return the decisions,
+    with the reasons of refusals and delays, and the result of the screening.
     """
-    decided = [_delayed(d, room.delays) for d in decided] if room.delays else decided
-    fired = [(d, d.wanted) for d in decided if d.wanted is not None]
-    specs = [d.listener.target.spec for d, _ in fired]
-    screening = yield from screen([wanted for _, wanted in fired], specs, room.bounds, new_id, now)
-    waits = next((one.waits for one in screening.refused.values() if one.waits is not None), None)
+    fired = [(at, d, d.wanted) for at, d in enumerate(decided) if d.wanted is not None]
+    specs = [d.listener.target.spec for _, d, _ in fired]
+    screener = yield from prepare_screening([wanted for *_, wanted in fired], specs, room.bounds, new_id, now)
+    refused = screener.result.refused
+    skipped: dict[int, Verdict] = {}
+    final = list(decided)
+    newest: dict[UUID, int] = {}  # trigger -> its newest execution that waits, if a newer one replaces it
+    for i, (at, d, wanted) in enumerate(fired):
+        listener = d.listener
+        verdict = decide_again(listener.listening()) if listener.depends_on_fires else None
+        if verdict is not None:
+            skipped[i] = verdict
+            continue
+        is_replacing = listener.replaces and not listener.turn.is_free
+        older = newest.get(listener.timer.id) if is_replacing else None
+        older = None if older in refused else older
+        for j in screener.take(i, older):
+            fired[j][1].listener.fires -= 1
+        if i in refused:
+            continue
+        if older is not None:
+            skipped[older] = OVERTAKEN
+        if is_replacing:
+            newest[listener.timer.id] = i
+        final[at] = _fire(d, wanted, room.delays)
+    waits = next((one.waits for one in refused.values() if one.waits is not None), None)
     if room.raise_if_full and waits is not None:
         raise waits
-    if not screening.refused:
-        return decided, screening
-    checked: list[ListenerDecision] = []
-    place = 0
-    for d in decided:
-        refusal = screening.refused.get(place) if d.wanted is not None else None
-        place += d.wanted is not None
-        if refusal is not None:
-            d.listener.fires -= 1
-            d = ListenerDecision(d.event, d.listener, Verdict(refusal.disposition, refusal.cause[:MOST_REASON]))
-        checked.append(d)
-    return checked, screening
+    skipped |= {i: Verdict(one.disposition, one.cause[:MOST_REASON]) for i, one in refused.items()}
+    for i, verdict in skipped.items():
+        at, d, _ = fired[i]
+        final[at] = ListenerDecision(d.event, d.listener, verdict)
+    return final, screener.result
 
 
-def _delayed(d: ListenerDecision, delays: Delays) -> ListenerDecision:
-    delay = delay_of(delays, d.wanted.envelope) if d.wanted is not None and d.verdict.disposition == "fired" else None
-    return d if delay is None else ListenerDecision(d.event, d.listener, Verdict("fired", delay), d.wanted)
+def _fire(d: ListenerDecision, wanted: NewExecution, delays: Delays) -> ListenerDecision:
+    """Count a fire, and mark its execution with its turn."""
+    listener, key, turn = d.listener, d.listener.key, d.listener.turn
+    listener.fires += 1
+    listener.turn = Turn(busy=True, waiting=turn.waiting + (not turn.is_free))
+    if key is not None:
+        wanted = turns.mark_turn(wanted, key, turn)
+    delay = delay_of(delays, wanted.envelope) if d.verdict.disposition == "fired" else None
+    return ListenerDecision(d.event, listener, d.verdict if delay is None else Verdict("fired", delay), wanted)
 
 
 def _settle(

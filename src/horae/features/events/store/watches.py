@@ -57,7 +57,7 @@ SEEN = Statement(
 RENEW = Statement("renew_watch", "UPDATE watches SET next_poll_at = $3 WHERE id = $1 AND polled_at = $2 RETURNING id")
 FINISH = Statement(
     "finish_watch",
-    "UPDATE watches SET next_poll_at = $3, objects = $4, counted_at = $5, ready = true, trouble = NULL"
+    "UPDATE watches SET next_poll_at = $3, objects = $4, counted_at = $5, ready = true, trouble = $6"
     " WHERE id = $1 AND polled_at = $2 RETURNING trigger_id",
 )
 FAIL = Statement(
@@ -74,7 +74,11 @@ FORGET = Statement(
     "WITH gone AS MATERIALIZED (SELECT object FROM watched WHERE watch = $1 AND seen_at < $2 LIMIT $3)"
     " DELETE FROM watched WHERE watch = $1 AND object IN (SELECT object FROM gone) RETURNING 1",
 )
-TROUBLED = Statement("troubled_watches", "SELECT count(*) FROM watches WHERE trouble IS NOT NULL")
+TROUBLED = Statement(
+    "troubled_watches",
+    "SELECT count(*) FROM watches JOIN triggers g ON g.id = watches.trigger_id JOIN jobs j ON j.id = watches.job"
+    " WHERE watches.trouble IS NOT NULL AND g.state = 'active' AND j.state = 'active'",
+)
 WATCHED: Columns = (("watch", "uuid"), ("object", "uuid"), ("seen_at", "bigint"))
 LEASE: Micros = 60 * SECOND  # if a scan does not renew its lease for this time, another server scans the place
 
@@ -173,7 +177,6 @@ def mark_seen(poll: Poll, objects: Sequence[UUID], now: Instant) -> Script[None]
     yield from _check_lease(poll)
     columns: Columns = WATCHED
     yield ForEach(SEEN, columns, [(poll.watch, object_id, now) for object_id in sorted(objects)])
-    yield Fetch(RENEW, (poll.watch, poll.began_at, now + LEASE))
 
 
 def renew(poll: Poll, now: Instant) -> Script[None]:
@@ -188,12 +191,16 @@ def forget(poll: Poll, most: int) -> Script[bool]:
     return len((yield Fetch(FORGET, (poll.watch, poll.began_at, most)))) == most
 
 
-def finish(poll: Poll, objects: int, counted_at: Instant, next_poll_at: Instant) -> Script[bool]:
-    """Complete a scan; return false if it has lost its lease."""
-    row = (poll.watch, poll.began_at, next_poll_at, objects, counted_at)
-    rows = yield Fetch(FINISH, row)
+def finish(
+    poll: Poll, objects: int, counted_at: Instant, next_poll_at: Instant, trouble: str | None = None
+) -> Script[bool]:
+    """Complete a scan; return false if it has lost its lease. `trouble` tells which parts could not be read."""
+    rows = yield Fetch(FINISH, (poll.watch, poll.began_at, next_poll_at, objects, counted_at, trouble))
     for (trigger_id,) in rows:
-        yield Fetch(CLEAR_TROUBLE, (trigger_id,))
+        if trouble is None:
+            yield Fetch(CLEAR_TROUBLE, (trigger_id,))
+        else:
+            yield Fetch(SET_TROUBLE, (trigger_id, f"{poll.place.url} cannot be watched as a whole: {trouble}"))
     return bool(rows)
 
 
@@ -206,6 +213,6 @@ def fail(poll: Poll, reason: str, next_poll_at: Instant) -> Script[bool]:
 
 
 def troubled() -> Script[int]:
-    """Count the watches that cannot be scanned."""
+    """Count the active watches that cannot be scanned, or not as a whole."""
     rows = yield Fetch(TROUBLED)
     return int(rows[0][0])

@@ -41,7 +41,7 @@ class LineSelection(Struct, frozen=True, kw_only=True):
     @property
     def filter(self) -> LineFilter | None:
         """Return the filter by text and level, or None when neither is given."""
-        if self.attempt is not None and not 0 <= self.attempt < 2**31:
+        if self.attempt is not None and not 1 <= self.attempt < 2**31:
             raise BadInput(f"attempt cannot be {self.attempt}.", "Attempts count from 1.", field="attempt")
         if self.level is not None and self.level not in LEVELS:
             raise BadInput(f"{self.level!r} is not a level.", f"Choose one of: {', '.join(LEVELS)}.", field="level")
@@ -129,15 +129,16 @@ class ExecutionLogs:
     async def _pieces(
         self, e: Execution, wanted: LineSelection, line_filter: LineFilter | None, times: bool
     ) -> AsyncGenerator[bytes]:
-        place, more = START, True
+        place, more, extent = START, True, log_reads.LogExtent()
         span = LineRange(id=e.id, attempt=wanted.attempt, filter=line_filter, limit=TOGETHER, bytes=BYTES_TOGETHER)
         while more:
+            extent = await self._store.read(lambda: log_reads.extent(e.id))
             window = await forward(self._store, span, place)
             place, more = window.following, window.more
             if window.lines:
                 yield _text(window.lines, times)
-        extent = await self._store.read(lambda: log_reads.extent(e.id))
-        if unended := open_lines(extent.open, wanted.attempt, line_filter):
+        is_open = extent.open is not None and place <= (extent.open.attempt, extent.open.seq)
+        if is_open and (unended := open_lines(extent.open, wanted.attempt, line_filter)):
             yield _text(unended, times)
         cut = self._cut(extent)
         if cut is not None and cut.ends:

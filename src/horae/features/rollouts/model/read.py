@@ -29,7 +29,7 @@ def _read_weights(value: Any, at: str) -> dict[int, float]:
     weights: dict[int, float] = {}
     for name, weight in given.items():
         field = f"{at}.{name[:20]}"
-        if not name.isdecimal() or len(name) > 9 or not int(name):
+        if not name.isdecimal() or len(name) > 9 or name != str(int(name)) or name == "0":
             raise BadInput(f"{name[:20]!r} is not a version.", _HOW, field=field)
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= 1_000_000:
             raise BadInput(f"The weight of version {name} is not a number from 0 to 1000000.", _HOW, field=field)
@@ -128,4 +128,6 @@ def plan_of(request: RolloutRequest, current: int, candidate: int | None) -> Rol
         if version == current:
             raise BadInput(f"Version {version} is the present one.", "Name another version.", field="version")
         shares = {current: 100 - share, version: share}
+    if not shares.keys() - {current}:
+        raise BadInput("These weights name only the present version.", "Name the versions to try.", field="versions")
     return RolloutPlan(shares=shares, by=request.by, abort_above=request.abort_above, minimum=request.minimum)

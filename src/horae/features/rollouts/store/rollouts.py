@@ -56,7 +56,7 @@ def job(job_id: UUID) -> Script[jobs.StoredJob | None]:
 
 
 def lock(job: UUID, namespace: int) -> Script[tuple[int, str] | None]:
-    """Lock a job, its triggers and its dependents, so that no execution chooses a version; return version and state.
+    """Lock a job, its triggers and its dependents, so that no version is chosen now; return the version and state.
 
     Return None if the job does not exist.
     """

@@ -10,7 +10,7 @@ from horae.engine.base.refs import find_job
 from horae.engine.triggers.fire_forecasts import count_coming
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
-from horae.features.statistics.engine.overview import window
+from horae.features.statistics.engine.overview import counted_window, window
 from horae.features.statistics.model import DaysView, DayView, JobPointView, JobTotalsView
 from horae.features.statistics.store import reads as statistics_reads
 from horae.features.statistics.store.reads import RecentExecution
@@ -64,19 +64,19 @@ class JobStatistics:
         step = step_of(begin, end, HOUR)
         span = span_for(step, begin, now, JOB_SPANS)
         step = max(step, span)
-        low = begin_of(begin, step)
-        happened = await self._store.read(lambda: statistics_reads.of_job(job, span, low, end, step))
+        low, high = counted_window(begin, end, step, span, now)
+        happened = await self._store.read(lambda: statistics_reads.of_job(job, span, low, high, step))
         total = JobTally()
         for tally in happened.values():
             total.join(tally)
         p50, p95, p99 = total.durations.percentiles((0.5, 0.95, 0.99))
         wait_p50, wait_p95 = total.waits.percentiles((0.5, 0.95))
         return JobTotalsView(
-            from_=format_instant(begin), to=format_instant(end), step=step, executions=total.ended,
+            from_=format_instant(low), to=format_instant(high), step=step, executions=total.ended,
             **total.outcomes, success_rate=total.success_rate, retry_rate=total.retry_rate,
             p50=in_seconds(p50), p95=in_seconds(p95), p99=in_seconds(p99), mean=in_seconds(_mean(total)),
             wait_p50=in_seconds(wait_p50), wait_p95=in_seconds(wait_p95),
-            series=[_point(at, happened.get(at)) for at in points(begin, end, step)],
+            series=[_point(at, happened.get(at)) for at in points(low, high, step)],
         )  # fmt: skip
 
     async def counts(self, namespace: int, job: str | None = None) -> ExecutionCountsView:
@@ -102,7 +102,7 @@ class JobStatistics:
         if not 0 <= (last - first).days < MOST_DAYS:
             raise BadInput(
                 f"The window from {first} to {last} does not have 1 to {MOST_DAYS} days.",
-                "Change from or to.",
+                "Change `from` or `to`.",
                 field="to",
             )
         days = days_between(first, last)

@@ -58,26 +58,26 @@ class Overview:
         begin, end = window(now, since, until, HOUR, FURTHEST)
         step = step_of(begin, end)
         span = span_for(step, begin, now, NAMESPACE_SPANS)
-        low = begin_of(begin, step)
-        happened = await self._store.read(lambda: statistics_reads.of_namespace(namespace, span, low, end, step))
+        low, high = counted_window(begin, end, step, span, now)
+        happened = await self._store.read(lambda: statistics_reads.of_namespace(namespace, span, low, high, step))
         live = await self._gauges.of(namespace)
         longest = await self._store.read(lambda: live_reads.longest_running(namespace))
         total = OutcomeCounts()
         for tally in happened.values():
             OutcomeCounts.join(total, tally)
         return OverviewView(
-            at=format_instant(now), from_=format_instant(begin), to=format_instant(end), step=step,
+            at=format_instant(now), from_=format_instant(low), to=format_instant(high), step=step,
             counts=LiveCountsView(
                 running=live.running, queued=live.queued, waiting=live.waiting, retrying=live.retrying
             ),
             ended=OutcomeCountsView(**total.outcomes),
-            series=[_point(at, happened.get(at)) for at in points(begin, end, step)],
+            series=[_point(at, happened.get(at)) for at in points(low, high, step)],
             queues=self._queues(namespace, live, now), workers=await self._fleet(namespace),
             running=[_running(one) for one in longest], timeline=await self._timeline(namespace, now),
         )  # fmt: skip
 
     def _queues(self, namespace: int, live: LiveCounts, now: Instant) -> list[QueueLoadView]:
-        """Return the loads of the queues: first those with the most queued, then running, executions, then by name."""
+        """Return the loads of the queues, those with the most queued, then running executions first, then by name."""
         shown = [
             QueueLoadView(
                 queue=queue.name, queued=load.queued, running=load.running, oldest_at=shown_time(load.oldest),
@@ -122,11 +122,19 @@ def window(now: Instant, since: str | None, until: str | None, usual: int, furth
     begin = time_bound(since, "from")
     begin = end - usual * SECOND if begin is None else begin
     if begin >= end:
-        raise BadInput("to is not after from.", "Choose a window of the past, with from before to.", field="to")
+        raise BadInput("`to` is not after `from`.", "Choose a window of the past, with `from` before `to`.", field="to")
     if begin < now - furthest:
         days = furthest // (DAY * SECOND)
-        raise BadInput(f"from is more than {days} days ago.", "Give a later instant.", field="from")
+        raise BadInput(f"`from` is more than {days} days ago.", "Give a later instant.", field="from")
     return begin, end
+
+
+def counted_window(begin: Instant, end: Instant, step: int, span: int, now: Instant) -> tuple[Instant, Instant]:
+    """Return the bounds of the points and of the stored spans that a window touches, because these are counted whole.
+
+    `step` and `span` are their lengths in seconds.
+    """
+    return begin_of(begin, step), min(now, begin_of(end - 1, span) + span * SECOND)
 
 
 def _point(at: Instant, tally: NamespaceTally | None) -> OverviewPointView:

@@ -13,10 +13,10 @@ from horae.store.contract import Store
 
 CHECK_EVERY = 10.0  # seconds between two checks for killed servers
 SILENCE_LIMIT = 20 * SECOND  # a server that was not seen for longer counts as killed
-# How far back, from the instant at which it was last seen, a killed server's counts may be missing.
+# A killed server's counts may be missing from so long before it was last seen.
 UNWRITTEN_SPAN = 5 * MINUTE
 LIFE_AFTER_SEEN = 30 * SECOND  # how long a killed server may have run after it was last seen
-# How long after the end of a minute all other servers have written their counts of this minute.
+# The time after the end of a minute in which all other servers write their counts of this minute.
 FLUSH_SPAN = 30 * SECOND
 log = structlog.get_logger("horae.engine")
 
@@ -25,7 +25,7 @@ class Recounter:
     """A service that recounts the last minutes of killed servers.
 
     In a store that only one server uses, this happens before the server counts anything. On PostgreSQL, other servers
-    count executions of the same minutes, so that a recount waits until they have written these counts.
+    count executions of the same minutes, so a recount waits until they have written these counts.
     """
 
     name = "recounter"
@@ -42,7 +42,7 @@ class Recounter:
                 await self._recount(lost, _minute_after(self._env.now()))
 
     async def step(self) -> Wait:
-        """Recount for each killed server whose last minutes all other servers have counted."""
+        """Recount for a killed server when all other servers have written their counts of its last minutes."""
         now = self._env.now()
         gone = await self._store.read(lambda: recounting.lost_servers(self._node, now - SILENCE_LIMIT))
         for lost in gone:

@@ -13,7 +13,7 @@ from horae.engine.service import Alarm, Wait
 from horae.engine.topics import CancelledCount, FiredParcels, QueueSample, Topics
 from horae.env import Env, Instant
 from horae.errors import StoreUnavailable
-from horae.features.statistics.engine.tallies import Tallies
+from horae.features.statistics.engine.tallies import MOST_LATE, Tallies
 from horae.features.statistics.store import statistics
 from horae.model.executions.tally import JOB_SPANS, NAMESPACE_SPANS, JobTally, NamespaceTally, OutcomeCounts
 from horae.store.contract import Store
@@ -23,7 +23,6 @@ from horae.store.script import Script
 
 FLUSH = 5.0  # seconds between two writes
 MINUTE = 60_000_000  # microseconds
-MOST_LATE = 60 * MINUTE  # an end that is reported later than this counts in the minute this long ago
 WITH_DURATIONS = ("success", "failed")  # only executions with these outcomes have meaningful durations
 
 
@@ -36,7 +35,7 @@ class Statistics:
         self._env, self._store, self._node = env, store, node
         self._jobs: dict[tuple[UUID, int], JobTally] = {}  # counts since the last flush, by job and minute
         # counts that were added to hours and days already, but are not written yet, by job and minute
-        self._minutes: dict[tuple[UUID, int], JobTally] = {}
+        self._minutes: dict[tuple[UUID, int], OutcomeCounts] = {}
         self._namespaces: dict[tuple[int, int], NamespaceTally] = {}
         self._unowned: list[tuple[UUID, int, JobTally]] = []  # counts of jobs whose namespace is not known yet
         self._job_spans = Tallies(JOB_SPANS, JobTally, statistics.put_jobs, env.new_id)
@@ -123,10 +122,7 @@ class Statistics:
         """Move the counts since the last flush to the counts to write."""
         counts, self._jobs = self._jobs, {}
         for key, happened in counts.items():
-            if key in self._minutes:
-                self._minutes[key].join(happened)
-            else:
-                self._minutes[key] = happened
+            OutcomeCounts.join(self._minutes.setdefault(key, OutcomeCounts()), happened)
         self._widen(counts)
         await self._add_unowned()
         taken, self._namespaces = self._namespaces, {}
@@ -173,7 +169,7 @@ class Statistics:
     async def _add_unowned(self) -> None:
         """Read the missing namespaces of jobs, and add the counts of these jobs to the namespaces.
 
-        They are missing for cancelled executions.
+        The namespaces of cancelled executions are missing.
         """
         if not self._unowned:
             return

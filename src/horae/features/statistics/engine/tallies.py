@@ -11,14 +11,15 @@ from itertools import islice
 from typing import Generic, TypeVar
 from uuid import UUID
 
-from horae.env import SECOND, Instant
-from horae.model.executions.tally import OutcomeCounts, begin_of
+from horae.env import SECOND, Instant, Micros
+from horae.model.executions.tally import HOUR, OutcomeCounts, begin_of
 from horae.store.contract import Store
 from horae.store.script import Script
 
 MOST_REMEMBERED = 50_000  # tallies in memory
 IN_ONE = 500  # the most rows of one transaction, which must not block SQLite's writer for long
 AT_ONCE = 5_000  # the most rows of one flush
+MOST_LATE: Micros = HOUR * SECOND  # an execution that ended longer ago counts as if it ended this long ago
 
 Of = TypeVar("Of", bound=Hashable)
 Tally = TypeVar("Tally", bound=OutcomeCounts)
@@ -86,12 +87,15 @@ class Tallies(Generic[Of, Tally]):
             self._unwritten.pop(key, None)
 
     def _forget(self, now: Instant) -> None:
-        """Drop written tallies of spans that ended long ago, or all written ones if there are too many."""
+        """Drop written tallies of spans that ended long ago, or all written ones if there are too many.
+
+        A tally that may grow is kept: a new one of the same writer would overwrite its row.
+        """
         full = len(self._known) > self._room
         self._known = {
             key: known
             for key, known in self._known.items()
-            if key in self._unwritten or (not full and key[2] + key[1] * SECOND > now - key[1] * SECOND)
+            if key in self._unwritten or (not full and key[2] + key[1] * SECOND > now - max(key[1] * SECOND, MOST_LATE))
         }
         if full:
             self._writer = self._new_id()

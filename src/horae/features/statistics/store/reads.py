@@ -105,7 +105,7 @@ def of_namespace(
 def counts_of_namespace(
     namespace: int, span: int, since: Instant, until: Instant, step: int
 ) -> Script[dict[Instant, OutcomeCounts]]:
-    """Return the outcomes of a namespace by points of `step` seconds, as `of_namespace` does, but no lags and waits."""
+    """Return the outcomes of a namespace by points of `step` seconds, like `of_namespace` without lags and waits."""
     rows = yield Fetch(COUNTS_OF_NAMESPACE, (namespace, span, since, until))
     return {at: tally for at, (tally, _) in _by_point(rows, step, OutcomeCounts).items()}
 

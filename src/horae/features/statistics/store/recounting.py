@@ -1,6 +1,6 @@
 """Recounting: counts that a killed server had not written are restored from history.
 
-Statistics are added up outside the transactions that end executions, so that a killed server loses the counts of a few
+Statistics are added up outside the transactions that end executions, so a killed server loses the counts of a few
 seconds. Its row in the table `servers` remains and has the instant at which it was last seen.
 """
 

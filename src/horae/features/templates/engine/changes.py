@@ -51,7 +51,7 @@ def change(
 
 
 def delete(before: JobTemplate, now: Instant) -> Script[list[str]]:
-    """Delete a template if no job is made from it. Return the names of the jobs that are. Raises JobsChanged."""
+    """Delete a template, unless jobs are made from it; return the names of these jobs. Raises JobsChanged."""
     yield from locks.take(locks.of_dependencies(before.namespace))
     if (yield from job_templates.present(before.id)) != before.version:
         raise JobsChanged

@@ -83,7 +83,7 @@ async def draft_all(jobs: Jobs, after: JobTemplate, users: Sequence[StoredJob]) 
 
 
 def dependencies_first(drafts: Drafts) -> list[UUID]:
-    """Order jobs so that the jobs run by a workflow come before the workflow."""
+    """Order jobs so that the jobs that a workflow runs come before it."""
     runs = {job_id: _runs(draft.spec) if isinstance(draft, JobDraft) else set() for job_id, draft in drafts.items()}
     try:
         used = {job_id: sorted(runs[job_id] & runs.keys()) for job_id in sorted(runs)}

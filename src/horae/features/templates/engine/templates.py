@@ -49,9 +49,8 @@ class Templates:
         """Create a template. Raises BadInput, Conflict."""
         name, content = read_template("", body)
         check_template(name, content.job)
-        template_id = self._env.new_id()
         await self._check_whole(namespace, name, content)
-        if not await self._store.change(lambda now: changes.create(template_id, namespace, name, content, now)):
+        if not await self._create(namespace, name, content):
             raise Conflict(f'A template named "{name}" exists.', f"Change it: `horae templates put {name} -f FILE`.")
         return await self.get(namespace, name)
 
@@ -90,9 +89,11 @@ class Templates:
                 await self._check_whole(namespace, name, content)
                 if dry_run:
                     return _dry_run_view(self._unsaved(namespace, name, content)), "created"
-                return await self.create(namespace, {**_document(content), "name": name}), "created"
+                if await self._create(namespace, name, content):
+                    return await self.get(namespace, name), "created"
+                continue
             if before.body == content:
-                return await self.get(namespace, name), "unchanged"
+                return structs.replace(await self.get(namespace, name), dry_run=dry_run), "unchanged"
             after = structs.replace(before, version=before.version + 1, body=content)
             effect = await self._effect_of(after)
             if dry_run:
@@ -118,6 +119,11 @@ class Templates:
                 raise Conflict(f'Jobs are made from template "{name}": {names}.', remedy, jobs=users)
             return
         raise Busy(f'Template "{name}" was changed again and again meanwhile.')
+
+    async def _create(self, namespace: int, name: str, body: Body) -> bool:
+        """Create a template; return False if its name is taken."""
+        template_id = self._env.new_id()
+        return await self._store.change(lambda now: changes.create(template_id, namespace, name, body, now))
 
     async def _change(self, before: JobTemplate, body: Body, effect: _Effect) -> bool:
         consequences = Consequences()
@@ -204,7 +210,7 @@ def _refuse_broken(name: str, effect: _Effect) -> None:
     broken = [one for one in effect.affected if one.error is not None]
     if broken:
         first = broken[0]
-        others = f" Nor could {len(broken) - 1} other jobs." if len(broken) > 1 else ""
+        others = f" Other jobs that could not be made: {len(broken) - 1}." if len(broken) > 1 else ""
         raise Conflict(
             f'Job "{first.job}" could not be made from template "{name}" any more: {first.error}{others}',
             "Change these jobs first, or the template in another way. Nothing was changed.",
@@ -220,7 +226,3 @@ def quoted_names(names: list_of[str]) -> str:
 
 def _dry_run_view(template: JobTemplate) -> TemplateView:
     return structs.replace(show_template(template), dry_run=True)
-
-
-def _document(body: Body) -> dict[str, Any]:
-    return {"description": body.description, "parameters": body.parameters, "job": body.job}

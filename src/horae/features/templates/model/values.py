@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.errors import BadInput
+from horae.errors import BadInput, HoraeError
 from horae.model.definitions.job import JOB
 from horae.model.definitions.reading.patch import merge_definition
 from horae.model.definitions.template_use import TemplateUse
@@ -254,6 +254,11 @@ def read_template(name: str, body: Any) -> tuple[str, Body]:
         raise BadInput(f'The template is named "{name}".', "Remove `name`, or give this name.", field="name")
     made: Body = TEMPLATE.make({field: value for field, value in given.items() if field in TEMPLATE.names})
     check_expressions(made.job, made.parameters)
+    try:
+        check_schema(made.schema, "parameters")
+    except HoraeError as error:
+        remedy = "Write the schema of each parameter without references to its own parts, and keep all of them small."
+        raise BadInput(error.detail, remedy, field="parameters") from None
     if len(msgspec.json.encode(made)) > MOST_BYTES:
         raise BadInput("The template is too large.", f"Keep it under {MOST_BYTES} bytes.", field="job")
     return template_name, made

@@ -34,7 +34,7 @@ class TemplateView(View, Versioned, frozen=True, kw_only=True):
         Meta(description="A JSON schema for each parameter. Jobs may omit parameters whose schema has a default."),
     ]
     job: dict[str, Any]
-    jobs: Annotated[list[str], Meta(description="The jobs that were made from it; in lists it is empty.")]
+    jobs: Annotated[list[str], Meta(description="The jobs made from the template; empty in lists of templates.")]
     affected: Annotated[
         list[AffectedJobView], Meta(description="The jobs that this change of the template changed, or would change.")
     ]

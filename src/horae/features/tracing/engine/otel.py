@@ -5,10 +5,10 @@ endpoint, too. The SDK is an extra: `pip install horae[otel]`.
 """
 
 import asyncio
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from threading import Thread
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -17,6 +17,9 @@ from horae.errors import BadInput
 from horae.features.tracing.engine.spans import Tracing
 from horae.model.base.trace import TraceContext
 from horae.model.executions.tracer import TraceSpan
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace.export import SpanExporter
 
 ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 ROOM = 2048  # spans that may wait to be sent, unless OTEL_BSP_MAX_QUEUE_SIZE sets another number
@@ -27,13 +30,17 @@ log = structlog.get_logger("horae.engine")
 def open_sink(endpoint: str, service: str, environ: Mapping[str, str]) -> "OtelSink | None":
     """Return the exporter of spans, or None if no endpoint is configured.
 
-    Raises BadInput when the setting `otlp_endpoint` is used and the SDK is missing. If only OTEL_* variables name an
-    endpoint, a missing SDK just causes a warning in the log, because the variables may be meant for other programs.
+    Raises BadInput when a variable has an invalid value, or the setting `otlp_endpoint` is used and the SDK is missing.
+    If only OTEL_* variables name an endpoint, a missing SDK just causes a warning in the log, because the variables may
+    be meant for other programs.
     """
     if not is_enabled(endpoint, environ):
         return None
     try:
-        return OtelSink(endpoint, environ.get("OTEL_SERVICE_NAME") or service)
+        return OtelSink(endpoint, environ.get("OTEL_SERVICE_NAME") or service, environ)
+    except ValueError as error:
+        remedy = "Correct or remove the variables OTEL_BSP_* and OTEL_EXPORTER_OTLP_*."
+        raise BadInput(f"The OTEL_* variables for traces are not valid: {str(error).rstrip('.')}.", remedy) from None
     except ImportError:
         remedy = "Install it with `pip install horae[otel]`, or remove otlp_endpoint from the settings."
         if endpoint:
@@ -63,8 +70,7 @@ class OtelSink:
     If too many spans wait to be sent, further spans are dropped here, before any work is spent on them.
     """
 
-    def __init__(self, endpoint: str, service: str) -> None:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    def __init__(self, endpoint: str, service: str, environ: Mapping[str, str]) -> None:
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -74,17 +80,16 @@ class OtelSink:
         from horae.features.tracing.engine import readable
         from horae.version import __version__
 
-        exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces") if endpoint else OTLPSpanExporter()
         resource = Resource.create({"service.name": service, "service.version": __version__})
         self._scope = InstrumentationScope("horae", __version__)
         self._yes = Decision.RECORD_AND_SAMPLE
-        self._exporter = readable.CountingExporter(exporter)
-        self._processor = BatchSpanProcessor(self._exporter)
+        self._endpoint = endpoint
+        self._room = int(environ.get("OTEL_BSP_MAX_QUEUE_SIZE") or ROOM)
+        self._exporter = readable.CountingExporter(_exporter(endpoint))
+        self._processor = BatchSpanProcessor(self._exporter, max_queue_size=self._room)
         self._readable, self._context = readable.readable, readable.context
-        self._room = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE") or ROOM)
         self._recorded = self._dropped = 0
         self.provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-        self.provider.add_span_processor(self._processor)
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -106,9 +111,12 @@ class OtelSink:
         self._processor.on_end(self._readable(span, self.provider.resource, self._scope))
 
     def serve_users(self) -> None:
+        """Send the spans of users' code, too. They have a queue of their own, so they do not count here."""
         from opentelemetry import trace
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
         if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+            self.provider.add_span_processor(BatchSpanProcessor(_exporter(self._endpoint)))
             trace.set_tracer_provider(self.provider)
 
     async def close(self) -> None:
@@ -120,6 +128,7 @@ class OtelSink:
         call_soon = asyncio.get_running_loop().call_soon_threadsafe
 
         def finish() -> None:
+            self._processor.shutdown()  # type: ignore[no-untyped-call]
             self.provider.shutdown()
             with suppress(RuntimeError):  # the event loop has ended
                 call_soon(sent.set)
@@ -127,3 +136,9 @@ class OtelSink:
         Thread(target=finish, name="horae-traces", daemon=True).start()
         with suppress(TimeoutError):
             await asyncio.wait_for(sent.wait(), CLOSING)
+
+
+def _exporter(endpoint: str) -> "SpanExporter":
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    return OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces") if endpoint else OTLPSpanExporter()

@@ -9,7 +9,7 @@ is an optional dependency: `pip install horae[oidc]`.
 import asyncio
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote_plus, urlencode, urlsplit
 
 import msgspec
 import structlog
@@ -33,6 +33,7 @@ from horae.store.contract import Store
 CALLBACK = "/api/v1/sign-in/oidc/callback"
 FLOW_LIFE: Micros = 600 * SECOND  # how long a sign-in may take at the provider
 CACHED_FOR = 600.0  # seconds for which the provider's document and keys are cached
+FAILED_FOR = 10.0  # seconds after a failed read of them in which no other read is tried
 WITHIN = 15.0  # seconds in which the provider must answer a request
 LEEWAY = 60  # seconds by which the provider's clock may differ
 # The accepted signature algorithms.
@@ -77,6 +78,7 @@ class Oidc:
         self._outbound = Outbound(AllowedAddresses.read(settings.allow))
         # the cached discovery document, the provider's keys, and the expiry of the cache (monotonic)
         self._document: tuple[Discovery, Any, float] | None = None
+        self._failure: tuple[Busy, float] | None = None  # the last failed read of them, and until when it counts
         self._reading = asyncio.Lock()
 
     @property
@@ -131,7 +133,7 @@ class Oidc:
         members = await self._members(claims.get(self._settings.groups_claim))
         if members:  # a user without any role cannot sign in, and so must not reserve a name
             await self._check_known(name, str(claims["sub"]))
-        return await self._sign_ins.open(name, members, members)
+        return await self._sign_ins.open(name, str(claims["sub"]), members, members)
 
     async def _check_known(self, name: str, subject: str) -> None:
         """Refuse a name that belongs to another user, because users of many providers choose their names themselves.
@@ -185,11 +187,8 @@ class Oidc:
         }
         headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
         if settings.client_secret and "client_secret_basic" in document.token_endpoint_auth_methods_supported:
-            signed = next(
-                BasicAuth(settings.client_id, settings.client_secret).auth_flow(
-                    Request("POST", document.token_endpoint)
-                )
-            )
+            basic = BasicAuth(quote_plus(settings.client_id), quote_plus(settings.client_secret))
+            signed = next(basic.auth_flow(Request("POST", document.token_endpoint)))
             headers["authorization"] = signed.headers["authorization"]
         elif settings.client_secret:
             form["client_secret"] = settings.client_secret
@@ -229,20 +228,32 @@ class Oidc:
         return dict(claims)
 
     async def _provider(self, *, anew: bool = False) -> tuple[Discovery, Any]:
-        """Return the provider's discovery document and keys; with `anew` they are not read from the cache."""
-        from joserfc.jwk import KeySet
+        """Return the provider's discovery document and keys; with `anew` they are not read from the cache.
 
+        A failure is remembered, so that requests do not wait one after the other for a provider that does not answer.
+        """
         async with self._reading:
-            known, now = self._document, self._env.clock.monotonic()
+            known, failure, now = self._document, self._failure, self._env.clock.monotonic()
             if known is not None and not anew and now < known[2]:
                 return known[0], known[1]
-            where = f"{self._settings.issuer.rstrip('/')}/.well-known/openid-configuration"
-            document = _read(await self._ask("GET", where), Discovery)
-            if document.issuer.rstrip("/") != self._settings.issuer.rstrip("/"):
-                raise Busy(f"{where} belongs to another issuer: {document.issuer}.", "Set oidc_issuer to this issuer.")
-            keys = KeySet.import_key_set(_read(await self._ask("GET", document.jwks_uri), dict))
+            if failure is not None and now < failure[1]:
+                raise failure[0].with_traceback(None)
+            try:
+                document, keys = await self._read_provider()
+            except Busy as error:
+                self._failure = error, self._env.clock.monotonic() + FAILED_FOR
+                raise
             self._document = (document, keys, now + CACHED_FOR)
             return document, keys
+
+    async def _read_provider(self) -> tuple[Discovery, Any]:
+        from joserfc.jwk import KeySet
+
+        where = f"{self._settings.issuer.rstrip('/')}/.well-known/openid-configuration"
+        document = _read(await self._ask("GET", where), Discovery)
+        if document.issuer.rstrip("/") != self._settings.issuer.rstrip("/"):
+            raise Busy(f"{where} belongs to another issuer: {document.issuer}.", "Set oidc_issuer to this issuer.")
+        return document, KeySet.import_key_set(_read(await self._ask("GET", document.jwks_uri), dict))
 
     async def _ask(
         self, method: str, url: str, headers: dict[str, str] | None = None, content: bytes = b""

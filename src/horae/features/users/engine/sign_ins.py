@@ -30,7 +30,7 @@ NETWORK = 24  # IPv4 addresses that agree in this many bits count as one network
 MOST_NETWORKS = 10_000  # the most networks of successful sign-ins that a server remembers
 
 
-class BrowserSession(Struct, frozen=True):
+class BrowserSession(Struct):
     """A cached session."""
 
     who: Principal
@@ -59,12 +59,14 @@ class SignIns:
         if found is None:
             remedy = "Try again, or ask an administrator for a new password."
             raise Unauthorized("The name or the password is wrong.", remedy)
-        if found[1] is not None and self.passwords.is_old(found[1]):
+        user, known = found
+        signed = await self.open(name, known, user.members, None, network_of(address, NETWORK))
+        if self.passwords.is_old(known):
             kept = await self.passwords.hash(password)
-            await self._store.write(lambda: user_rows.replace_hash(name, kept))
-        return await self.open(name, found[0].members, None, network_of(address, NETWORK))
+            await self._store.write(lambda: user_rows.replace_hash(name, kept, known))
+        return signed
 
-    async def authenticate(self, name: str, password: str, address: str) -> tuple[User, str | None] | None:
+    async def authenticate(self, name: str, password: str, address: str) -> tuple[User, str] | None:
         """Return the active user with a name and the password's hash if the password is right, else None.
 
         Raises TooOften after too many wrong guesses. These are counted by name and network, so that guesses from one
@@ -82,8 +84,9 @@ class SignIns:
         self._names.guess(name)
         self._addresses.guess(where)
         found = await self._store.read(lambda: user_rows.find(name))
-        is_right = len(password) <= LONGEST and await self.passwords.matches(found[1] if found else None, password)
-        if found is None or not is_right or not found[0].is_active:
+        known = found[1] if found else None
+        is_right = len(password) <= LONGEST and await self.passwords.matches(known, password)
+        if found is None or known is None or not is_right or not found[0].is_active:
             return None
         self._places.reset(place)
         self._names.take_back(name)
@@ -92,7 +95,7 @@ class SignIns:
         self._networks[name, network] = None
         if len(self._networks) > MOST_NETWORKS:
             del self._networks[next(iter(self._networks))]
-        return found
+        return found[0], known
 
     async def _has_signed_in_from(self, name: str, network: str) -> bool:
         """Return whether a user has signed in from a network before.
@@ -107,26 +110,31 @@ class SignIns:
     async def open(
         self,
         name: str,
+        proof: str,
         members: tuple[Member, ...],
         provider_members: tuple[Member, ...] | None,
         network: str | None = None,
     ) -> BrowserSignIn:
-        """Open a session for an authenticated user.
+        """Open a session for an authenticated user. Raises Unauthorized if the user has changed meanwhile.
 
-        `provider_members` has the memberships that an identity provider determined; None for a user with a password.
+        `proof` is the hash of the password, or the user's id at the identity provider. `provider_members` has the
+        memberships that an identity provider determined; None for a user with a password.
         """
         home = home_of(members)
         if home is None:
-            raise Forbidden(
-                f'The user "{name}" has no role in any namespace.',
-                f"Ask an administrator to run: horae users grant {name} --role viewer",
+            remedy = (
+                f"Ask an administrator to run: horae users grant {name} --role viewer"
+                if provider_members is None
+                else "Ask an administrator to give a role to one of your groups, with the setting oidc_roles."
             )
+            raise Forbidden(f'The user "{name}" has no role in any namespace.', remedy)
         cookie, csrf = new_cookie()
         text, now = PERSONAL + cookie, self._env.now()
         until = now + self._life
-        await self._store.write(
-            lambda: user_rows.sign_in(digest_of(text), name, csrf, until, now, provider_members, network)
-        )
+        if not await self._store.write(
+            lambda: user_rows.sign_in(digest_of(text), name, proof, csrf, until, now, provider_members, network)
+        ):
+            raise Unauthorized(f'The user "{name}" was changed during the sign-in.', "Sign in again.")
         return BrowserSignIn(text, until, principal_of(name, home, csrf))
 
     async def check(self, text: str) -> Principal | None:
@@ -142,17 +150,25 @@ class SignIns:
         found = await self._store.read(lambda: user_rows.signed_in(digest))
         home = None if found is None else home_of(found.members)
         if found is None or home is None or now >= min(found.until, found.seen_at + self._idle):
-            self._known.pop(digest, None)
+            self._drop(digest)
             return None
         who = principal_of(found.user, home, found.csrf)
         known = BrowserSession(who, found.until, self._env.clock.monotonic() + CACHED)
+        self._drop(digest)
         if len(self._known) >= MOST_CACHED:
-            self.forget()
+            self._drop(next(iter(self._known)))
         self._known[digest], self._members[found.csrf] = known, found.members
-        if found.seen_at <= now - NOTED_EVERY:
+        noted_before = now - min(NOTED_EVERY, self._idle // 4)
+        if found.seen_at <= noted_before:
             with suppress(StoreUnavailable):  # so that users can still read while the store cannot be written
-                await self._store.write(lambda: user_rows.mark_seen(digest, now, now - NOTED_EVERY))
+                await self._store.write(lambda: user_rows.mark_seen(digest, now, noted_before))
         return known
+
+    def _drop(self, digest: bytes) -> None:
+        """Remove a session from the cache."""
+        known = self._known.pop(digest, None)
+        if known is not None:
+            self._members.pop(known.who.csrf or "", None)
 
     async def in_namespace(self, who: Principal, name: str) -> Principal:
         """Return the principal of the same user in another namespace of the user. Raises NotFound."""
@@ -173,10 +189,10 @@ class SignIns:
     async def sign_out(self, text: str) -> None:
         """End a session."""
         digest = digest_of(text)
-        self._known.pop(digest, None)
+        self._drop(digest)
         await self._store.write(lambda: user_rows.end(digest))
 
     def forget(self) -> None:
-        """Clear the cache of sessions, because a user was changed or the cache is full."""
-        self._known.clear()
-        self._members.clear()
+        """Let the next request of each session read the store again, because a user was changed."""
+        for known in self._known.values():
+            known.cached_until = 0.0

@@ -42,14 +42,11 @@ class Users:
             signed_in_at=user.signed_in_at, members=mine,
         )  # fmt: skip
 
-    async def create(self, name: str, password: str | None, member: Member | None, who: Principal) -> User:
-        """Create a user; the password is None for a user of an identity provider.
-
-        Raises BadInput, Conflict, Forbidden.
-        """
+    async def create(self, name: str, password: str, member: Member, who: Principal) -> User:
+        """Create a user with a password and a role. Raises BadInput, Conflict, Forbidden."""
         check_name(name)
         _check_own(name, who)
-        kept = None if password is None else await self._passwords.hash(check_password(name, password))
+        kept = await self._passwords.hash(check_password(name, password))
         _check_grant(member, who)
         now = self._env.now()
         if not await self._store.write(lambda: user_rows.add(name, kept, member, now)):
@@ -62,12 +59,13 @@ class Users:
     async def join(self, name: str, member: Member, who: Principal) -> User:
         """Grant a user a role in a namespace.
 
-        Only an administrator of the installation can add a user of another namespace. If administrators of one
-        namespace could do so, they could make users send requests without a namespace to theirs.
+        Only an administrator of the installation can add a user of another namespace. Otherwise, any administrator
+        could make their own namespace the one that the user's requests without a namespace go to.
         """
         _check_grant(member, who)
         await self._refuse_more(name, who)
-        await self._store.write(lambda: user_rows.join(name, member))
+        if not await self._store.write(lambda: user_rows.join(name, member)):
+            raise _unknown(name)
         self._sign_ins.forget()
         return await self.get(who, name)
 
@@ -85,23 +83,32 @@ class Users:
             if member.namespace == who.namespace:
                 refuse_more(who, member.permissions)
 
-    async def set_password(self, name: str, password: str, keep: bytes = b"") -> None:
-        """Set a user's password, and sign out the user's browsers, except the one whose cookie has the hash `keep`."""
+    async def set_password(self, name: str, password: str) -> None:
+        """Set a user's password, and sign out the user's browsers."""
         kept = await self._passwords.hash(check_password(name, password))
-        if not await self._store.write(lambda: user_rows.set_password(name, kept, keep)):
+        if not await self._store.write(lambda: user_rows.set_password(name, kept, keep=b"")):
             raise _unknown(name)
         self._sign_ins.forget()
 
     async def change_password(self, who: Principal, current: str, password: str, keep: bytes, address: str) -> None:
-        """Change the caller's own password, if the current password is right.
+        """Change the caller's own password, and sign out other browsers than the one whose cookie has the hash `keep`.
 
-        Raises Forbidden if it is wrong, and TooOften after too many wrong guesses.
+        Raises Forbidden if the current password is wrong, and TooOften after too many wrong guesses.
         """
         if who.kind != "user":
             raise BadInput("Only users have passwords; this request has a key.", "Sign in as a user first.")
-        if await self._sign_ins.authenticate(who.name, current, address) is None:
-            raise Forbidden("The current password is wrong.", "Send your current password as `current`.")
-        await self.set_password(who.name, password, keep)
+        user = await self._store.read(lambda: user_rows.find(who.name))
+        if user is not None and user[1] is None:
+            remedy = "Change your password at the identity provider where you sign in."
+            raise BadInput(f'The user "{who.name}" has no password here.', remedy)
+        wrong = Forbidden("The current password is wrong.", "Send your current password as `current`.")
+        found = await self._sign_ins.authenticate(who.name, current, address)
+        if found is None:
+            raise wrong
+        known, kept = found[1], await self._passwords.hash(check_password(who.name, password))
+        if not await self._store.write(lambda: user_rows.set_password(who.name, kept, keep, known)):
+            raise wrong
+        self._sign_ins.forget()
 
     async def set_active(self, name: str, active: bool) -> None:
         """Activate or deactivate a user."""
@@ -128,10 +135,8 @@ def _check_own(name: str, who: Principal) -> None:
         raise BadInput(f"The name of a user of this namespace must end with {own}.", remedy, field="name")
 
 
-def _check_grant(member: Member | None, who: Principal) -> None:
+def _check_grant(member: Member, who: Principal) -> None:
     """Refuse to grant permissions that the caller does not have."""
-    if member is None:
-        return
     if member.role not in NESTED:
         detail = f"{member.role[:60]!r} is not a role of users."
         raise BadInput(detail, f"Choose one of: {', '.join(NESTED)}. Workers have keys instead.", field="role")

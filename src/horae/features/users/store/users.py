@@ -5,6 +5,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.features.users.model import Member, User
+from horae.store.base import locks
 from horae.store.expiry.expiry import Cutoffs
 from horae.store.script import Fetch, Row, Script, Statement
 from horae.store.tenancy.holdings import Holdings, drops, rows
@@ -25,8 +26,15 @@ ADD = Statement(
     " WHERE NOT EXISTS (SELECT 1 FROM users u WHERE lower(u.name) = lower($1)) ON CONFLICT DO NOTHING RETURNING name",
 )
 SET_PASSWORD = Statement("set_password", "UPDATE users SET password = $2 WHERE name = $1 RETURNING name")
+REPLACE_PASSWORD = Statement(
+    "replace_password", "UPDATE users SET password = $2 WHERE name = $1 AND password = $3 RETURNING name"
+)
 SET_ACTIVE = Statement("set_user_active", "UPDATE users SET active = $2 WHERE name = $1 RETURNING name")
-SEEN = Statement("user_signed_in", "UPDATE users SET signed_in_at = $2 WHERE name = $1")
+# This locks the user, so a change of the user either is committed before and seen here, or sees the new session.
+SEEN = Statement(
+    "user_signed_in",
+    "UPDATE users SET signed_in_at = $2 WHERE name = $1 AND active AND COALESCE(password, subject) = $3 RETURNING name",
+)
 DELETE = Statement("delete_user", "DELETE FROM users WHERE name = $1 RETURNING name")
 MEMBERS = Statement(
     "members_of_user",
@@ -36,8 +44,10 @@ MEMBERS = Statement(
 ALIVE = Statement("namespace_of_member", "SELECT id FROM namespaces WHERE id = $1 AND state <> 'deleted'")
 JOIN = Statement(
     "join_namespace",
-    "INSERT INTO members (user_name, namespace, role, permissions) VALUES ($1, $2, $3, $4)"
-    " ON CONFLICT (user_name, namespace) DO UPDATE SET role = excluded.role, permissions = excluded.permissions",
+    "INSERT INTO members (user_name, namespace, role, permissions)"
+    " SELECT u.name, CAST($2 AS INT), CAST($3 AS TEXT), CAST($4 AS TEXT) FROM users u WHERE u.name = $1 FOR KEY SHARE"
+    " ON CONFLICT (user_name, namespace) DO UPDATE SET role = excluded.role, permissions = excluded.permissions"
+    " RETURNING user_name",
 )
 LEAVE = Statement("leave_namespace", "DELETE FROM members WHERE user_name = $1 AND namespace = $2 RETURNING user_name")
 LEAVE_ALL = Statement("leave_namespaces", "DELETE FROM members WHERE user_name = $1")
@@ -118,10 +128,11 @@ def page(namespace: int | None, after: str, limit: int) -> Script[list[User]]:
 def add(
     name: str, password: str | None, member: Member | None, now: Instant, subject: str | None = None
 ) -> Script[bool]:
-    """Add a user. Return False if there is a user with this name, compared without upper and lower case.
+    """Add a user. Return False if there is a user with this name, in whatever case.
 
     `password` is a hash; `subject` is the id of the user at the identity provider.
     """
+    yield from locks.take(locks.of_user_name(name))  # guard: add-locks-name
     if not (yield Fetch(ADD, (name, password, now, subject))):
         return False
     if member is not None:
@@ -129,9 +140,10 @@ def add(
     return True
 
 
-def join(name: str, member: Member) -> Script[None]:
-    """Set the role and permissions of a user in a namespace."""
-    yield Fetch(JOIN, (name, member.namespace, member.role, msgspec.json.encode(member.permissions).decode()))
+def join(name: str, member: Member) -> Script[bool]:
+    """Set the role and permissions of a user in a namespace; return False if there is no such user."""
+    permissions = msgspec.json.encode(member.permissions).decode()
+    return bool((yield Fetch(JOIN, (name, member.namespace, member.role, permissions))))
 
 
 def leave(name: str, namespace: int) -> Script[bool]:
@@ -139,17 +151,23 @@ def leave(name: str, namespace: int) -> Script[bool]:
     return bool((yield Fetch(LEAVE, (name, namespace))))
 
 
-def set_password(name: str, password: str, keep: bytes) -> Script[bool]:
-    """Set the hash of a user's password, and end all sessions of the user except the one with the hash `keep`."""
-    if not (yield Fetch(SET_PASSWORD, (name, password))):
-        return False
-    yield Fetch(END_ALL, (name, keep))
-    return True
+def set_password(name: str, password: str, keep: bytes, current: str | None = None) -> Script[bool]:
+    """Set the hash of a user's password, and end all sessions of the user except the one with the hash `keep`.
+
+    Return False if there is no such user, or if `current` is given and the user has another hash.
+    """
+    if current is None:
+        found = yield Fetch(SET_PASSWORD, (name, password))
+    else:
+        found = yield Fetch(REPLACE_PASSWORD, (name, password, current))
+    if found:
+        yield Fetch(END_ALL, (name, keep))
+    return bool(found)
 
 
-def replace_hash(name: str, password: str) -> Script[None]:
-    """Store a new hash of the same password."""
-    yield Fetch(SET_PASSWORD, (name, password))
+def replace_hash(name: str, password: str, current: str) -> Script[None]:
+    """Replace the hash `current` by a new hash of the same password, unless the user has another password now."""
+    yield Fetch(REPLACE_PASSWORD, (name, password, current))
 
 
 def set_active(name: str, active: bool) -> Script[bool]:
@@ -179,20 +197,23 @@ def _end_access(name: str) -> Script[None]:
 def sign_in(
     digest: bytes,
     name: str,
+    proof: str,
     csrf: str,
     until: Instant,
     now: Instant,
     provider_members: tuple[Member, ...] | None,
     network: str | None = None,
-) -> Script[None]:
-    """Add a session, and delete expired sessions.
+) -> Script[bool]:
+    """Add a session of an active user; return False if the user has changed since the authentication.
 
+    `proof` is what was authenticated: the hash of the user's password, or the user's id at the identity provider.
     `provider_members` has the memberships that an identity provider determined, and is None for a user with a password.
     """
-    yield Fetch(OLD, (now,))
-    yield Fetch(SEEN, (name, now))
+    if not (yield Fetch(SEEN, (name, now, proof))):
+        return False
     members = None if provider_members is None else msgspec.json.encode(provider_members).decode()
     yield Fetch(ADD_SIGN_IN, (digest, name, csrf, now, until, members, network))
+    return True
 
 
 def is_signed_in_from(name: str, network: str, now: Instant) -> Script[bool]:

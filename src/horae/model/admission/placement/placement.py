@@ -91,10 +91,10 @@ AFFINITY = Object(Affinity, _AFFINE, short=((str, "key"),), main="key")
 class Requirements(Struct, frozen=True, kw_only=True):
     """The requirements of a lane on a worker, decoded from its needs."""
 
-    must: frozenset[str]  # required capabilities, with the labels of `prefers`, as long as an execution is in this lane
+    must: frozenset[str]  # required capabilities; in this lane, they include the labels of `prefers`
     cost: Cost = PLAIN
     prefers: tuple[Preference, ...] = ()  # preferences in the order in which they expire
-    affinity: Micros | None = None  # patience of an affinity; its worker must be found before any worker takes these
+    affinity: Micros | None = None  # patience of an affinity; no worker may claim until its worker is found
     spread: bool = False
 
     @property

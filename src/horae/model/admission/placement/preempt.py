@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.env import Micros
 
@@ -38,7 +38,7 @@ class WorkerCapacity(Struct, frozen=True, kw_only=True):
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """A running item that may be preempted; `lost` is the work that would be lost, since its last durable step."""
+    """A running item that may be preempted; `lost` is the time since its start or last durable step."""
 
     session: UUID
     parcel: UUID
@@ -119,14 +119,16 @@ def choose_victims(
     served: list[Waiter] = []
     for waiter in sorted(waiters, key=lambda one: (-one.priority, one.rank, one.parcel, one.lo)):
         able = [room for room in rooms if waiter.lane in room.lanes]
+        count = 0  # items that get slots of victims
         for _ in range(min(waiter.hi - waiter.lo, most)):
             most -= 1
             stopped = _place(waiter, able)
             if stopped is None:
                 break
             victims += stopped
-            if stopped and waiter not in served:
-                served.append(waiter)
+            count += bool(stopped)
+        if count:
+            served.append(structs.replace(waiter, hi=waiter.lo + count))
     return Preemption(victims, served)
 
 

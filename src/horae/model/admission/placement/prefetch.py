@@ -6,11 +6,10 @@ prefetched, and when it arrives, prefetched executions are returned to the queue
 """
 
 from horae.env import SECOND
-from horae.model.admission.placement.preempt import is_in_front
 
 MARGIN = 1 * SECOND  # a smaller difference in rank is not worth a return (a level of priority is 60 seconds)
 
 
 def goes_before(waiting: int, held: int) -> bool:
     """Return whether an item that waits at the rank `waiting` must not wait behind prefetched items of rank `held`."""
-    return waiting + MARGIN < held or (is_in_front(waiting) and not is_in_front(held))
+    return waiting + MARGIN < held

@@ -68,7 +68,7 @@ def choose_reservations(
     taken: Iterable[Reservation],
     now: Instant,
 ) -> list[Reservation]:
-    """Reserve the least loaded free worker for each lane whose head was skipped for too long."""
+    """Reserve a worker for each lane whose head was skipped for too long: the least loaded one not reserved yet."""
     lanes = {one.lane for one in taken}
     sessions = {one.session for one in taken if one.binds}
     made = []

@@ -22,8 +22,8 @@ class SpreadWorker(Struct, frozen=True):
 def bounds(count: int, holders: Iterable[SpreadWorker]) -> dict[UUID, int]:
     """Return how many of `count` more executions of a job each worker may get.
 
-    Then all workers that get some have the same number of executions of the job, as far as their slots allow. Workers
-    that have no free slot, or already more executions of the job than that number, get none and are left out.
+    Workers that get some then have equally many executions of the job, as far as their slots allow. Workers that have
+    no free slot, or already have more executions of the job than those, get none and are left out.
     """
     room = sorted((holder for holder in holders if holder.running < holder.slots), key=lambda h: h.own, reverse=True)
     total = count + sum(holder.own for holder in room)

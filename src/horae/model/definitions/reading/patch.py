@@ -3,6 +3,7 @@
 from typing import Any
 
 from horae.errors import BadInput
+from horae.model.admission.rate import remove_lone_burst
 from horae.model.definitions.job import JOB, Spec
 from horae.model.definitions.reading.task import PARSERS
 from horae.model.definitions.reading.timeouts import with_run
@@ -31,6 +32,7 @@ def merge_definition(current: dict[str, Any], patch: Any) -> dict[str, Any]:
             merged[name] = merge(merged[name], value)
         else:
             merged[name] = value
+    remove_lone_burst(merged, given)
     return merged
 
 

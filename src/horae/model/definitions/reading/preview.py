@@ -48,5 +48,5 @@ def show_coming(
         text=when.trigger.words + describe_outside(when.rules),
         timezone=zone_of(when.trigger),
         details=[UpcomingFireView(at=format_instant(one.at), local=one.local, note=one.note) for one in coming],
-        notes=[*warnings(when.trigger), *([] if coming else ["Nothing fires after that."])],
+        notes=[*warnings(when.trigger), *([] if coming else ["The trigger has no more fires."])],
     )

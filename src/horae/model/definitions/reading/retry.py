@@ -28,21 +28,24 @@ def parse_retry(retries: Any, retry: Any) -> RetryPolicy:
     A fixed delay and a list of delays have no jitter unless it is given. If `retries` is not given, it is the number of
     listed delays.
     """
-    given = {"delays": retry} if isinstance(retry, list) else an_object(retry or {}, "retry", _ACCEPTED)
+    retry = {} if retry is None else retry
+    given = {"delays": retry} if isinstance(retry, list) else an_object(retry, "retry", _ACCEPTED)
     refuse_unknown(given, (*_GROWING, "jitter", "delays", "budgets", "retryOn", "giveUpOn"), "retry", "retry.")
     retry_on, give_up_on = _rules(given.get("retryOn"), "retryOn"), _rules(given.get("giveUpOn"), "giveUpOn")
     both = [rule for rule in retry_on if rule in give_up_on]
     if both:
         detail = f"{both[0]!r} is in retryOn and in giveUpOn."
         raise BadInput(detail, "Remove it from one of them.", field="retry.giveUpOn")
-    budgets = BUDGETS.read(given.get("budgets") or {}, "retry.budgets")
-    return structs.replace(_pace(given, retries), budgets=budgets, retry_on=retry_on, give_up_on=give_up_on)
+    budgets = given.get("budgets")
+    budgets = BUDGETS.read({} if budgets is None else budgets, "retry.budgets")
+    listed_at = "retry" if isinstance(retry, list) else "retry.delays"
+    return structs.replace(_pace(given, retries, listed_at), budgets=budgets, retry_on=retry_on, give_up_on=give_up_on)
 
 
-def _pace(given: dict[str, Any], retries: Any) -> RetryPolicy:
-    """Read the number of retries and their delays."""
+def _pace(given: dict[str, Any], retries: Any, listed_at: str) -> RetryPolicy:
+    """Read the number of retries and their delays. `listed_at` is the field that lists delays."""
     if given.get("delays") is not None:
-        return _listed(given, retries)
+        return _listed(given, retries, listed_at)
     count = 0 if retries is None else _retries(retries)
     if not any(name in given for name in (*_GROWING, "jitter")):
         return RetryPolicy(retries=count)
@@ -51,7 +54,8 @@ def _pace(given: dict[str, Any], retries: Any) -> RetryPolicy:
 
 def _rules(value: Any, name: str) -> tuple[str, ...]:
     """Read rules about failures, a list or a single one."""
-    rules = a_list([value] if isinstance(value, str) else value or [], f"retry.{name}", ACCEPTED, MOST_RULES)
+    value = [] if value is None else [value] if isinstance(value, str) else value
+    rules = a_list(value, f"retry.{name}", ACCEPTED, MOST_RULES)
     for i, rule in enumerate(rules):
         field = f"retry.{name}[{i}]"
         try:
@@ -67,14 +71,14 @@ def _retries(value: Any) -> int:
     )
 
 
-def _listed(given: dict[str, Any], retries: Any) -> RetryPolicy:
+def _listed(given: dict[str, Any], retries: Any, at: str) -> RetryPolicy:
     mixed = [name for name in _GROWING if name in given]
     if mixed:
         raise BadInput(f"retry cannot have both delays and {mixed[0]}.", _ACCEPTED, field=f"retry.{mixed[0]}")
-    listed = a_list(given["delays"], "retry.delays", _ACCEPTED, MOST_DELAYS)
+    listed = a_list(given["delays"], at, _ACCEPTED, MOST_DELAYS)
     if not listed:
-        raise BadInput("retry lists no delay.", _ACCEPTED, field="retry")
-    delays = tuple(a_duration(delay, f"retry[{i}]", 0, LONGEST_DELAY) for i, delay in enumerate(listed))
+        raise BadInput(f"{at} lists no delay.", _ACCEPTED, field=at)
+    delays = tuple(a_duration(delay, f"{at}[{i}]", 0, LONGEST_DELAY) for i, delay in enumerate(listed))
     return RetryPolicy(
         retries=len(delays) if retries is None else _retries(retries),
         jitter=_jitter(given, 0.0),

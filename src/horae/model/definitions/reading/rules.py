@@ -12,7 +12,7 @@ from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.workflows.decisions.values import Workflow
 
 _ONE_OF = "Remove one of them: both decide about a submission that repeats an earlier one."
-_IN_ORDER = "Remove one of them: a sequence runs every submission, in its order, and does not join any."
+_IN_ORDER = "Remove one of them: a sequence runs every submission, in order, and joins none."
 _APART = (
     ("debounce", "batch"), ("unique", "debounce"), ("unique", "batch"), ("cache", "debounce"), ("cache", "batch"),
     ("sequence", "debounce"), ("sequence", "batch"),
@@ -21,7 +21,7 @@ _ARGV = (
     'Arguments are seen by everybody on the machine: put it into env, as {"TOKEN": "secret://token"}, and let the'
     " program read $TOKEN there."
 )
-_PARAMS = "A command reads it from env; a function with ctx.secret(NAME), when `secrets` names it."
+_PARAMS = "In a command, read it from env. In a function, name it in `secrets` and call ctx.secret(NAME)."
 
 
 def check_exclusive(spec: Spec) -> None:
@@ -62,7 +62,7 @@ def check_interruption(spec: Spec) -> None:
         (
             spec.durable and once,
             "An at-most-once job cannot be durable: to go on after a wait it has to begin again.",
-            'Remove "durable" or "delivery"; steps that are remembered are not repeated anyway.',
+            'Remove "durable" or "delivery"; a durable job does not repeat its finished steps.',
             "durable",
         ),
     )
@@ -73,12 +73,13 @@ def check_interruption(spec: Spec) -> None:
 
 def check_delivery(spec: Spec) -> None:
     """Refuse retries of a job that must not be retried."""
-    if spec.delivery == "at-most-once" and spec.retry.most_tries:
-        raise BadInput(
-            f"An at-most-once job is never tried again, but retries is {spec.retry.most_tries}.",
-            'Set "retries": 0, or remove "delivery".',
-            field="retries",
-        )
+    if spec.delivery != "at-most-once" or not spec.retry.most_tries:
+        return
+    if spec.retry.retries:
+        detail = f"An at-most-once job is never tried again, but retries is {spec.retry.retries}."
+        raise BadInput(detail, 'Set "retries": 0, or remove "delivery".', field="retries")
+    detail = "An at-most-once job is never tried again, but retry.budgets allows further tries."
+    raise BadInput(detail, 'Remove "budgets" or "delivery".', field="retry.budgets")
 
 
 def check_references(spec: Spec) -> None:
@@ -91,12 +92,9 @@ def check_references(spec: Spec) -> None:
         remedy = "Put secret://NAME into env of a command, or into url, headers or body of an http job."
         detail = "The field secrets is for functions, which read secrets with ctx.secret."
         raise BadInput(detail, remedy, field="secrets")
-    found = spec.references
-    if found and isinstance(spec.task, Workflow):
-        remedy = "Let the jobs of its steps refer to the secret."
-        raise BadInput("A workflow runs nothing itself that could use a secret.", remedy, field="env")
-    if len(found) > MOST_SECRETS:
-        detail = f"The job refers to {len(found)} secrets."
+    count = len(spec.references)
+    if count > MOST_SECRETS:
+        detail = f"The job refers to {count} secrets."
         raise BadInput(detail, f"At most {MOST_SECRETS} are allowed.", field="secrets")
 
 
@@ -118,7 +116,7 @@ def check_sensitive(spec: Spec, whens: Iterable[NamedTrigger]) -> None:
     if not spec.sensitive:
         return
     refusals = (
-        (isinstance(spec.task, Workflow), "a workflow: its steps read its params", "Mark the jobs that it submits."),
+        (isinstance(spec.task, Workflow), "a workflow: its steps read its params", "Mark the jobs of its steps."),
         (spec.durable, "durable: the results of its steps are stored unsealed", "Remove one of the two."),
         (spec.batch is not None, "collected into batches", 'Remove "batch".'),
         (spec.debounce is not None, "debounced: the store would have to merge its params", 'Remove "debounce".'),

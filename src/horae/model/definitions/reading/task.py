@@ -20,7 +20,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _COMMAND = 'Write "python report.py", ["python", "report.py"] or {"shell": "python report.py | gzip > report.gz"}.'
 _PYTHON = 'Write the function\'s name, as "digest", or {"function": "digest", "isolation": "process"}.'
 _HTTP = 'Write a URL, or {"url": "https://...", "method": "POST", "headers": {}, "body": {}, "expect": ["2xx"]}.'
-_REDIRECTS = f"How many redirects are followed, each checked like the first: 0 to {MOST_REDIRECTS}."
+_REDIRECTS = f"Give the number of redirects to follow: 0 to {MOST_REDIRECTS}."
 _FUNCTION = re.compile(r"[^\W\d][\w.:-]{0,254}")
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}[$]?")
 # No shell variable has a dot or a quoted member in its name, so the user meant an expression.
@@ -129,12 +129,12 @@ def parse_http(value: Any) -> Task:
     refuse_unknown(given, ("url", "method", "headers", "body", "expect", "redirects"), "http", "http.")
     if "url" not in given:
         raise BadInput("http has no url.", _HTTP, field="http.url")
-    method = given.get("method", "POST")
+    method, headers = given.get("method", "POST"), given.get("headers")
     compile_tree(given.get("body"), "http.body")
     return HttpTask(
         url=_url(given["url"]),
         method=one_of(method.upper() if isinstance(method, str) else method, "http.method", METHODS),
-        headers=_headers(given.get("headers") or {}),
+        headers=_headers({} if headers is None else headers),
         body=given.get("body"),
         expect=_expect(given.get("expect", ["2xx"])),
         redirects=an_int(given.get("redirects", 0), "http.redirects", 0, MOST_REDIRECTS, _REDIRECTS),

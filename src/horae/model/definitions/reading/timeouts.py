@@ -63,7 +63,8 @@ def with_run(given: dict[str, Any]) -> dict[str, Any]:
 
 def read_timeouts(given: Mapping[str, Any]) -> tuple[Micros | None, Timeouts, Micros | None]:
     """Return the run timeout, the other timeouts, and the bound on all attempts together."""
-    bounds: TimeoutFields = BOUNDS.read(given.get("timeouts") or {}, "timeouts")
+    timeouts = given.get("timeouts")
+    bounds: TimeoutFields = BOUNDS.read({} if timeouts is None else timeouts, "timeouts")
     run = None if given.get("timeout") is None else _read_bound(given["timeout"], "timeout")
     total = bounds.total
     if run is not None and total is not None and total < run:

@@ -9,7 +9,7 @@ from horae.model.definitions.reading.task import render_task
 
 
 def render_definition(spec: Spec, names: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Write every field except absent tasks; `names` maps ids of dependencies to names."""
+    """Write every field, but only the task that the job has; `names` maps ids of dependencies to names."""
     known = names or {}
     made = {} if spec.made is None else {"template": spec.made.name, "with": spec.made.values}
     return JOB.write(

@@ -99,7 +99,7 @@ def _offset(zone: ZoneInfo, second: int) -> int:
 def load(name: str) -> ZoneInfo:
     """Load the zone with this IANA name. Refuse an unknown name and suggest the nearest known ones."""
     if name not in names():
-        raise BadInput(f"There is no time zone named {name[:60]!r}.", _suggestion(name), field="schedule.timezone")
+        raise BadInput(f"There is no time zone named {name[:60]!r}.", _suggestion(name), field="timezone")
     with (resources.files("tzdata") / "zoneinfo" / name).open("rb") as rules:
         return ZoneInfo.from_file(rules, key=name)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from horae.env import Instant
-from horae.model.triggers.decisions.count import count_fires, fires_left
+from horae.model.triggers.decisions.count import count_fires
 from horae.model.triggers.decisions.decide import upcoming
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.timetable import Timetable
@@ -26,7 +26,7 @@ def count_future_fires(
     With a timetable, count only fires that the calendar lets run.
     """
     begin = max(decided_through, edges[0] - rules.offset - 1)
-    left = fires_left(trigger, rules, fired, decided_through, begin)
+    left = fires_left(trigger, rules, fired, decided_through, begin, timetable)
     counts = _one_by_one(trigger, rules, begin, edges) if timetable is None else None
     if counts is None:
         counts = [
@@ -34,6 +34,24 @@ def count_future_fires(
             for low, high in pairwise(edges)
         ]
     return counts if left is None else _at_most(counts, left)
+
+
+def fires_left(
+    trigger: Trigger,
+    rules: Rules,
+    fired: int,
+    decided_through: Instant,
+    at: Instant,
+    timetable: Timetable | None = None,
+) -> int | None:
+    """Return how many fires after an instant `max_fires` still allows, or None without a limit.
+
+    `fired` is the number of fires that ran up to `decided_through`. All fires from there to the instant are assumed to
+    run; with a timetable, all that the calendar lets run.
+    """
+    if rules.max_fires is None or at < decided_through:
+        return rules.max_fires
+    return max(0, rules.max_fires - fired - _between(trigger, rules, decided_through, at + 1, timetable))
 
 
 def _one_by_one(trigger: Trigger, rules: Rules, at: Instant, edges: Sequence[Instant]) -> list[int] | None:

@@ -95,7 +95,7 @@ class Cron(
 
 
 class Interval(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="interval"):
-    """Fires once per interval `every`, counted in both directions from `anchor`, or else from `since`."""
+    """Fires once per interval `every`, counted in both directions from `anchor`, or else from its creation."""
 
     every: Annotated[
         Micros,

@@ -66,20 +66,34 @@ def decide_event(listening: Listening, scope: dict[str, Any], now: Instant) -> V
         return Verdict("skipped-bounds", f"startAt is {format_instant(rules.start_at)}")
     if rules.end_at is not None and now >= rules.end_at:
         return Verdict("skipped-bounds", f"endAt was {format_instant(rules.end_at)}")
-    if rules.max_fires is not None and listening.fired >= rules.max_fires:
-        return Verdict("skipped-bounds", f"maxFires is {rules.max_fires}")
+    bound = _by_bound(listening)
+    if bound is not None:
+        return bound
     if listening.filter is not None:
         refusal = compile_filter(listening.filter).refusal(scope)
         if refusal is not None:
             return Verdict("skipped-filter", refusal)
     verdict = _by_calendar(listening, now) if rules.calendars else FIRED
-    if not verdict.runs:
-        return verdict
+    return verdict if not verdict.runs else _by_overlap(listening) or verdict
+
+
+def decide_again(listening: Listening) -> Verdict | None:
+    """Return why a trigger that would fire does not fire after its earlier fires, or None if it fires."""
+    return _by_bound(listening) or _by_overlap(listening)
+
+
+def _by_bound(listening: Listening) -> Verdict | None:
+    most = listening.rules.max_fires
+    return Verdict("skipped-bounds", f"maxFires is {most}") if most is not None and listening.fired >= most else None
+
+
+def _by_overlap(listening: Listening) -> Verdict | None:
+    rules = listening.rules
     if rules.overlap == "skip" and listening.busy:
         return Verdict("skipped-overlap", "the execution of the last fire had not ended")
     if rules.overlap == "queueAll" and listening.waiting >= rules.most_queued:
         return Verdict("skipped-overlap", f"{rules.most_queued} executions waited for the previous one already")
-    return verdict
+    return None
 
 
 def _by_calendar(listening: Listening, now: Instant) -> Verdict:

@@ -143,8 +143,9 @@ async def steps(call: ApiCall, query: RunningItemQuery) -> Response:
 
 
 @delete(
-    f"{API}/sessions/{{id}}", "sessions.close", access=WORKER, scope=by_session, audit=UNRECORDED, refuses=(NotFound,)
-)
+    f"{API}/sessions/{{id}}", "sessions.close",
+    access=WORKER, scope=by_session, audit=UNRECORDED, idempotency="none", refuses=(NotFound,),
+)  # fmt: skip
 async def close(call: ApiCall) -> Response:
     """End a session; other workers take over its remaining work."""
     await call.node.gateway.close(call.namespace, call.id())

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.admission.keys import PREEMPTIBLE, PREEMPTS
@@ -24,12 +24,13 @@ from horae.model.admission.placement.preempt import (
     choose_victims,
     to_front,
 )
-from horae.model.executions.slice import QueuedSlice
+from horae.model.executions.slice import QueuedSlice, part
 from horae.model.fleet.session import Session
 from horae.store.admission import coarse
 from horae.store.admission.circuit_gates import SEEN_SHUT, shut_out
 from horae.store.admission.key_rates import startable
 from horae.store.base import shelves
+from horae.store.executions.parcels import least_ranks
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.fleet.sessions import HELD, live_sessions
 from horae.store.script import Fetch, ForEach, Insert, Lock, Rows, Script, Statement
@@ -66,12 +67,8 @@ STILL = Statement(
 )
 FRONT = Statement(
     "to_front",
-    "SELECT q.parcel, q.lo, q.rank FROM queued q JOIN given ON q.parcel = given.parcel AND q.lo = given.lo"
-    " FOR UPDATE OF q SKIP LOCKED",
-)
-RE_RANK = Statement(
-    "put_in_front",
-    "UPDATE queued SET rank = given.rank FROM given WHERE queued.parcel = given.parcel AND queued.lo = given.lo",
+    f"SELECT {shelves.names(shelves.QUEUED, 'q.')} FROM queued q JOIN given ON q.parcel = given.parcel"
+    " AND q.lo = given.lo FOR UPDATE OF q SKIP LOCKED",
 )
 
 MayTake = Callable[[Session], frozenset[int]]
@@ -228,16 +225,20 @@ def _ask(decided: Preemption, now: Instant) -> Script[PreemptResult]:
 
 
 def _put_in_front(waiters: Sequence[Waiter]) -> Script[dict[int, int]]:
-    """Rank these slices first in their queues, because the slots that become free are for them.
+    """Rank these items first in their queues, because the slots that become free are for them.
 
-    Return their lanes, each with the least new rank.
+    The other items of their slices keep their rank. Return the lanes of the items, each with the least new rank.
     """
-    lane_of = {(waiter.parcel, waiter.lo): waiter.lane for waiter in waiters}
-    rows = yield ForEach(FRONT, shelves.SPAN, sorted(lane_of))
-    moved = [(parcel, lo, to_front(rank)) for parcel, lo, rank in rows]
-    yield ForEach(RE_RANK, (*shelves.SPAN, ("rank", "bigint")), moved)
-    lanes: dict[int, int] = {}
-    for parcel, lo, rank in moved:
-        lane = lane_of[parcel, lo]
-        lanes[lane] = min(rank, lanes.get(lane, rank))
-    return lanes
+    ends = {(waiter.parcel, waiter.lo): waiter.hi for waiter in waiters}
+    rows = yield ForEach(FRONT, shelves.SPAN, sorted(ends))
+    slices = [shelves.queued(row) for row in rows]
+    front: list[QueuedSlice] = []
+    rest: list[QueuedSlice] = []
+    for queued in slices:
+        cut = min(ends[queued.parcel, queued.lo], queued.hi)
+        front.append(structs.replace(queued, hi=cut, rank=to_front(queued.rank)))
+        if cut < queued.hi:
+            rest.append(part(queued, cut, queued.hi))
+    yield shelves.take("queued", slices)
+    yield shelves.put_queued([*front, *rest])
+    return least_ranks(front)

@@ -116,6 +116,10 @@ class DeduplicationResult(Struct):
         self.replaced = {i: execution for i, execution in self.replaced.items() if self.final(i) != index}
         self.answers.setdefault(index, Receipt(NO_EXECUTION))
 
+    def is_refused(self, index: int) -> bool:
+        """Tell whether a submission was withdrawn."""
+        return index in self.answers and self.answers[index].execution_id == NO_EXECUTION
+
     def changes(self, asked: Sequence[NewItems], made: Callable[[int], UUID]) -> Iterator[ForEach]:
         """Yield the updates of keys, and the deletion of new rows that were not used.
 
@@ -137,7 +141,7 @@ class DeduplicationResult(Struct):
         Return None if its submission was withdrawn, or if a submission without this key has replaced it.
         """
         last = self.final(index)
-        if last in self.answers or all(_row_key(asked[last], one) != key for one in asked[last].deduplication):
+        if last in self.answers or all(row_key(asked[last], one) != key for one in asked[last].deduplication):
             return None
         return made(last)
 
@@ -146,11 +150,19 @@ def deduplicate(
     asked: Sequence[NewItems], known: Mapping[UniqueKey, UUID], new_id: NewId, now: Instant
 ) -> Script[DeduplicationResult]:
     """Decide, in their order, about submissions whose jobs are unique, debounced, batched or cached."""
-    met = DeduplicationResult()
     meeting = [(i, e) for i, e in _winners(asked, known) if e.deduplication]
-    keys = sorted({_row_key(e, one) for _, e in meeting for one in e.deduplication})
+    decider = yield from lock_keys([e for _, e in meeting], new_id, now)
+    for i, e in meeting:
+        decider.decide(i, e)
+    return decider.met
+
+
+def lock_keys(meeting: Sequence[NewExecution], new_id: NewId, now: Instant) -> Script["Decider"]:
+    """Lock the keys of submissions, and return the object that decides about these submissions."""
+    met = DeduplicationResult()
+    keys = sorted({row_key(e, one) for e in meeting for one in e.deduplication})
     if not keys:
-        return met
+        return Decider(met, {}, {}, {}, new_id, now)
     blank = [(*key, NO_EXECUTION, now, None, None, 0) for key in keys]
     unless = "ON CONFLICT DO NOTHING"
     rows = yield Insert("meetings", ROW, blank, conflict=unless, returning="job, kind, key")  # guard: meeting-once
@@ -164,10 +176,7 @@ def deduplicate(
         [(row[3], row[1], row[4], row[6]) for row in held if row[1] in windows.REASONS]
     )
     holders = yield from holders_of([row for row in held if row[1] not in windows.REASONS])
-    decider = _Decider(met, taken, open_, holders, new_id, now)
-    for i, e in meeting:
-        decider.decide(i, e)
-    return met
+    return Decider(met, taken, open_, holders, new_id, now)
 
 
 def _winners(asked: Sequence[NewItems], known: Mapping[UniqueKey, UUID]) -> Iterator[tuple[int, NewExecution]]:
@@ -181,7 +190,7 @@ def _winners(asked: Sequence[NewItems], known: Mapping[UniqueKey, UUID]) -> Iter
         yield i, e
 
 
-def _row_key(e: NewItems, one: DeduplicationKey) -> RowKey:
+def row_key(e: NewItems, one: DeduplicationKey) -> RowKey:
     return e.envelope.job, one.kind, one.key
 
 
@@ -202,7 +211,7 @@ def holders_of(rows: Sequence[Row]) -> Script[dict[UUID, KeyHolder]]:
     return found
 
 
-class _Decider:
+class Decider:
     """Decides about the submissions of one transaction, one after the other."""
 
     def __init__(
@@ -214,13 +223,13 @@ class _Decider:
         new_id: NewId,
         now: Instant,
     ) -> None:
-        self._met, self._taken, self._holders, self._new_id, self._now = met, taken, holders, new_id, now
+        self.met, self._taken, self._holders, self._new_id, self._now = met, taken, holders, new_id, now
         self._open = {key: open_[row[3]] for key, row in taken.items() if row[3] in open_}
 
     def decide(self, i: int, e: NewExecution) -> None:
         """Decide about one submission."""
         for one in e.deduplication:
-            key = _row_key(e, one)
+            key = row_key(e, one)
             if isinstance(one.rule, Cache):
                 decided = self._remembered(i, key, one.rule)
             elif isinstance(one.rule, Unique):
@@ -243,27 +252,27 @@ class _Decider:
         """
         known = self._known(key)
         if known is not None and has_cached_result(rule, known[1], self._now):
-            self._met.answers[i] = Receipt(known[0], state=known[1].state, cached=True)
+            self.met.answers[i] = Receipt(known[0], state=known[1].state, cached=True)
             return True
-        if key not in self._met.assignments and not (known is not None and known[1].is_live):
-            self._met.assignments[key] = KeyAssignment(i, self._now, span=rule.ttl)
+        if key not in self.met.assignments and not (known is not None and known[1].is_live):
+            self.met.assignments[key] = KeyAssignment(i, self._now, span=rule.ttl)
         return False
 
     def _unique(self, i: int, key: RowKey, rule: Unique) -> bool:
-        mine = self._met.assignments.get(key)
-        if mine is not None and isinstance(mine.by, int):
+        mine = self.met.assignments.get(key)
+        if mine is not None and isinstance(mine.by, int) and not self.met.is_refused(mine.by):
             if rule.keep == "first":
-                self._met.same[i] = mine.by
+                self.met.same[i] = mine.by
                 return True
-            self._met.same[mine.by] = i
+            self.met.same[mine.by] = i
         elif (known := self._known(key)) is not None:
             verdict = decide_unique(rule, known[1], self._now)
             if verdict == "same":
-                self._met.answers[i] = Receipt(known[0], deduplicated=True)
+                self.met.answers[i] = Receipt(known[0], deduplicated=True)
                 return True
             if verdict == "replace":
-                self._met.replaced[i] = known[0]
-        self._met.assignments[key] = KeyAssignment(
+                self.met.replaced[i] = known[0]
+        self.met.assignments[key] = KeyAssignment(
             i, self._now, until=None if rule.span is None else self._now + rule.span
         )
         return False
@@ -276,10 +285,10 @@ class _Decider:
         else:
             window, place = windows.new_window(e, one.rule, self._new_id, self._now), 0
             self._open[key] = window
-        self._met.windows[window.parcel] = window
-        self._met.assignments[key] = KeyAssignment(window.parcel, window.opened_at, count=window.count)
+        self.met.windows[window.parcel] = window
+        self.met.assignments[key] = KeyAssignment(window.parcel, window.opened_at, count=window.count)
         batched = one.kind == "batch"
-        self._met.answers[i] = Receipt(
+        self.met.answers[i] = Receipt(
             window.parcel, state="waiting", deduplicated=place > 0 and not batched, batched=batched,
             index=place if batched else None,
         )  # fmt: skip
@@ -301,6 +310,6 @@ def settle(
         yield from lock_around({e.envelope.job for e in asked if e.deduplication or e.patience is not None})
     for execution in sorted(met.replaced.values()):
         verdict, _ = yield from cancel.cancel(parcel_of(execution), index_of(execution), REPLACED, now, new_id)
-        if verdict != "cancelled":  # guard: replaced-was-cancelled
+        if verdict not in ("cancelled", "ended"):  # guard: replaced-was-cancelled
             raise Again
     return opened.parcels

@@ -90,6 +90,15 @@ def known_requests(
     return _answer_known(submissions, mine, stored)
 
 
+def stored_answer(own: Idempotency, now: Instant) -> Script[list[Receipt] | None]:
+    """Return the answer that was stored for an earlier request with this key and this body; None if there is none."""
+    key = own.namespace, own.route, own.key
+    body_hash, answer = (yield from _stored([key], now)).get(key, (b"", None))
+    if answer is None or bytes(body_hash) != own.body_hash:
+        return None
+    return msgspec.json.decode(answer, type=list[Receipt])
+
+
 def _reserve(keyed: Mapping[RequestKey, tuple[Idempotency, object]], now: Instant) -> Script[set[RequestKey]]:
     """Insert keys that do not exist yet; return them."""
     rows = yield Insert(

@@ -18,6 +18,7 @@ from horae.model.admission.quota import UNBOUNDED, QuotaBounds
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.parcel import Parcel
 from horae.model.executions.submission import (
+    Idempotency,
     NewBulk,
     NewItems,
     Receipt,
@@ -30,7 +31,13 @@ from horae.model.executions.submission import (
 )
 from horae.store.admission import quotas
 from horae.store.executions.deduplication import deduplicate
-from horae.store.executions.entering.idempotency import assign_keys, known_requests, remember, take_keys
+from horae.store.executions.entering.idempotency import (
+    assign_keys,
+    known_requests,
+    remember,
+    stored_answer,
+    take_keys,
+)
 from horae.store.executions.entering.placing import NO_ANSWERS, place
 from horae.store.executions.item_states import StateRange, item_states, split_by_state
 from horae.store.executions.parcels import enter_parcels, put_parcels
@@ -100,6 +107,15 @@ def submit(
     answers = yield from update_receipts({**answers, **placed.answers}, held | apart.keys(), known_states)
     ordered = [answers[i] for i in range(len(submissions))]
     return SubmitResult(ordered, [p for p, _ in placed.parcels], consequences.lanes, consequences.next, windows=opened)
+
+
+def first_answer(own: Idempotency, now: Instant) -> Script[list[Receipt] | None]:
+    """Return the answer to an earlier request with this key, with the present states; None if there is none."""
+    answer = yield from stored_answer(own, now)
+    if answer is None:
+        return None
+    restated = (yield from update_receipts({0: RepeatedRequest(answer)}))[0]
+    return _receipts_of(restated)
 
 
 def _pieces(passed: GateResult) -> dict[UUID, list[StateRange]]:

@@ -36,7 +36,7 @@ ON_RUNNING = Statement(
 )
 ON_HISTORY = Statement("item_history", "SELECT state FROM history WHERE parcel = $1 AND lo <= $2 AND hi > $2")
 
-CancelVerdict = Literal["cancelled", "asked", "final", "moving", "unknown"]
+CancelVerdict = Literal["cancelled", "ended", "asked", "final", "moving", "unknown"]
 
 
 def cancel(
@@ -44,7 +44,8 @@ def cancel(
 ) -> Script[tuple[CancelVerdict, UUID | None]]:
     """Try to cancel one item. After the verdict `moving` the caller tries again in a new transaction.
 
-    With the verdict `asked`, the session that was asked is returned. Dependent jobs and executions that wait for the
+    With the verdict `asked`, the session that was asked is returned. With the verdict `ended`, the item is a workflow
+    that has ended now; `consequences` has it among the ended workflows. Dependent jobs and executions that wait for the
     item's keys advance; `consequences` collects the executions that were started because of this.
     """
     consequences = Consequences() if consequences is None else consequences

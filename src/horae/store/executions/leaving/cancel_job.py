@@ -151,10 +151,15 @@ def cancel_asleep(
     consequences: Consequences | None = None,
 ) -> Script[CancelBatch]:
     """Cancel the next batch of suspended executions of a deleted job, unless it was restored meanwhile."""
-    if not (yield Fetch(STILL_STOPPING, (job,))):
+    if not (yield from is_stopping(job)):
         return CancelBatch(0, None)
     rows = yield Fetch(ASLEEP, (job, *after, limit))
     return (yield from cancel_batch("waiting", rows, limit, new_id, reason, now, consequences))
+
+
+def is_stopping(job: UUID) -> Script[bool]:
+    """Tell whether the deletion of a job still has to stop what has begun; until the commit, it is not restored."""
+    return bool((yield Fetch(STILL_STOPPING, (job,))))
 
 
 def is_pending(job: UUID) -> Script[bool]:

@@ -34,6 +34,13 @@ UNMARK = Statement(
 )
 
 
+GIVEN_UP = Statement(
+    "cancelled_retries",
+    "SELECT given.parcel, given.item FROM given JOIN history h ON h.parcel = given.parcel AND h.lo <= given.item"
+    f" AND h.hi > given.item WHERE h.state = '{CANCELLED}'",
+)
+
+
 def reopened(letters: Iterable[tuple[UUID, UUID]]) -> ForEach:
     """Return the deletion of the marks of dead letters, each given with its new execution, which was cancelled."""
     return ForEach(
@@ -56,10 +63,12 @@ def reopen(finished: Iterable[FinishedSlice]) -> Script[None]:
 def mark(kind: str, letters: Sequence[tuple[UUID, UUID | None]], now: Instant) -> Script[None]:
     """Mark failed executions as retried, each with its new execution, or as discarded.
 
-    A failed execution that was retried before keeps its mark.
+    A failed execution that was retried before keeps its mark. One whose new execution is already cancelled gets none.
     """
+    again = [(parcel_of(new), index_of(new)) for _, new in letters if new is not None]
+    gone = {execution_id(*row) for row in (yield ForEach(GIVEN_UP, ITEM, sorted(again)))} if again else set()
     # All transactions insert marks in the same order.
     letters = sorted(letters, key=lambda letter: letter[0])  # guard: dead-letters-in-order
-    rows = [(parcel_of(letter), index_of(letter), kind, new, now) for letter, new in letters]
+    rows = [(parcel_of(letter), index_of(letter), kind, new, now) for letter, new in letters if new not in gone]
     if rows:
         yield Insert("marks", COLUMNS, rows, conflict=_UNLESS_RETRIED)

@@ -1,6 +1,6 @@
 """Watched buckets: the objects under a prefix are listed page by page, and errors of object stores are made readable.
 
-Their answers are XML or JSON, to which the client library adds its own report.
+The answers of the stores are XML or JSON, to which the client library adds its own report.
 """
 
 import re

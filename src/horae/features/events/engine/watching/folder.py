@@ -11,12 +11,24 @@ from horae.features.events.engine.watching.object_versions import ObjectVersion
 PAGE = 1000
 
 
+class PartlyUnreadable(Exception):
+    """Raised after the last page if some folders could not be read."""
+
+
 async def pages(path: str, roots: Sequence[str]) -> AsyncIterator[list[ObjectVersion]]:
-    """Yield the files below a folder, page by page. Raises BadInput if it is outside the allowed folders."""
+    """Yield the files below a folder, page by page.
+
+    Raises BadInput if it is outside the allowed folders, and PartlyUnreadable.
+    """
     await asyncio.to_thread(refuse_outside, path, roots)
-    files = _walk(os.fsencode(path))
+    unreadable: list[OSError] = []
+    files = _walk(os.fsencode(path), unreadable)
     while page := await asyncio.to_thread(lambda: list(islice(files, PAGE))):
         yield page
+    if unreadable:
+        first, more = unreadable[0], len(unreadable) - 1
+        where = os.fsdecode(first.filename or path).encode(errors="replace").decode()
+        raise PartlyUnreadable(f"{where}: {first.strerror}" + (f", and {more:,} more folders." if more else "."))
 
 
 def refuse_outside(path: str, roots: Sequence[str]) -> None:
@@ -26,23 +38,26 @@ def refuse_outside(path: str, roots: Sequence[str]) -> None:
         raise BadInput(f"{path} is outside the places that this server may watch.", "See HORAE_WATCH_ROOTS.")
 
 
-def _walk(root: bytes) -> Iterator[ObjectVersion]:
-    """Yield every regular file; files that vanish meanwhile are left out. Only one folder is open at a time."""
+def _walk(root: bytes, unreadable: list[OSError]) -> Iterator[ObjectVersion]:
+    """Yield every regular file; files that vanish meanwhile are left out. Only one folder is open at a time.
+
+    `unreadable` gets an error for each folder below the root that cannot be read.
+    """
     folders = [root]
     while folders:
         folder = folders.pop()
         try:
-            entries = os.scandir(folder)
-        except FileNotFoundError:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    elif entry.is_file(follow_symlinks=False) and (listed := _listed(entry, root)) is not None:
+                        yield listed
+        except OSError as error:
             if folder == root:
                 raise
-            continue
-        with entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
-                elif entry.is_file(follow_symlinks=False) and (listed := _listed(entry, root)) is not None:
-                    yield listed
+            if not isinstance(error, FileNotFoundError):
+                unreadable.append(error)
 
 
 def _listed(entry: "os.DirEntry[bytes]", root: bytes) -> ObjectVersion | None:

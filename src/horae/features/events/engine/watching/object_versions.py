@@ -31,20 +31,23 @@ class ObjectVersion(Struct, frozen=True, kw_only=True):
     def is_settled(self, place: WatchTrigger, now: Instant) -> bool:
         """Return whether the object has been unchanged for the time `settle` of its place.
 
-        It has not if its modification time is in the future.
+        The clock of the place may be ahead, by less than `settle`. A later modification time proves nothing, so an
+        object with such a time counts as unchanged.
         """
-        return not now - place.settle < self.modified <= now
+        return abs(now - self.modified) >= place.settle
+
+    def is_silent(self, poll: Poll) -> bool:
+        """Return whether the scan remembers this version without firing.
+
+        The first scan does so with versions from before the watch, if the place ignores existing objects.
+        """
+        before = self.modified < poll.since // SECOND * SECOND  # object stores report whole seconds
+        return poll.place.existing == "ignore" and not poll.ready and before
 
 
 def found_object(version: ObjectVersion, poll: Poll) -> FoundObject:
-    """Return the object version to write.
-
-    If the place ignores existing objects, the first scan remembers versions from before the watch without firing.
-    """
-    place = poll.place
-    before = version.modified < poll.since // SECOND * SECOND  # object stores report whole seconds
-    silent = place.existing == "ignore" and not poll.ready and before
-    return FoundObject(object=version.digest, event=_event(version, poll), silent=silent)
+    """Return the object version to write."""
+    return FoundObject(object=version.digest, event=_event(version, poll), silent=version.is_silent(poll))
 
 
 def _event(version: ObjectVersion, poll: Poll) -> NewEvent:

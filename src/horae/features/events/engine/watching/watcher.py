@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 
 import structlog
 
@@ -178,42 +179,61 @@ class Watcher:
 
 
 class Scan:
-    """One scan of a place, page by page, so that the memory it needs does not grow with the number of objects."""
+    """One scan of a place, page by page, so that the memory it needs does not grow with the number of objects.
+
+    The lease of the place is renewed meanwhile, however long a page takes.
+    """
 
     def __init__(
         self, poll: Poll, env: Env, store: Store, write: Callable[[Poll, Sequence[ObjectVersion]], Awaitable[None]]
     ) -> None:
         self._poll, self._env, self._store, self._write = poll, env, store, write
-        self._renewed = poll.began_at
         self._marks_seen = poll.ready and poll.began_at - poll.counted_at >= FORGET_EVERY
 
     async def run(self, pages: Pages) -> None:
-        objects = 0
-        async for page in pages:
-            objects += len(page)
-            await self._page(page)
-        if self._marks_seen:
-            while await self._store.write(lambda: watches.forget(self._poll, 1000)):
-                await self._env.clock.sleep(0)
-        await self._finish(objects)
+        """Scan the place. Raises LeaseLost, and any error of the place.
+
+        If parts of it cannot be read, no object is forgotten, and the reason is recorded with the trigger.
+        """
+        renewing = asyncio.create_task(self._renew())
+        objects, trouble = 0, None
+        try:
+            async for page in pages:
+                objects += len(page)
+                await self._page(page)
+            if self._marks_seen:
+                while await self._store.write(lambda: watches.forget(self._poll, 1000)):
+                    await self._env.clock.sleep(0)
+        except folder.PartlyUnreadable as error:
+            trouble = str(error)[:MOST_REASON]
+            log.warning("parts of a place cannot be watched", watch=self._poll.place.url, error=trouble)
+        finally:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
+        await self._finish(objects, trouble)
+
+    async def _renew(self) -> None:
+        """Renew the lease in time, until it is lost, which the scan notices at its next write."""
+        with suppress(LeaseLost):
+            while True:
+                await self._env.clock.sleep(LEASE / 3 / SECOND)
+                with suppress(StoreUnavailable):
+                    await self._store.change(lambda now: watches.renew(self._poll, now))
 
     async def _page(self, page: Sequence[ObjectVersion]) -> None:
-        """Fire the new object versions of a page, and renew the lease of the place."""
+        """Fire or remember the new object versions of a page."""
         poll, now = self._poll, self._env.now()
-        whole = {one.digest: one for one in page if one.is_settled(poll.place, now)}
+        whole = {one.digest: one for one in page if one.is_settled(poll.place, now) or one.is_silent(poll)}
         known = await self._store.read(lambda: watches.remembered_objects(poll.watch, list(whole)))
         new = [one for digest, one in whole.items() if digest not in known]
         for at in range(0, len(new), BATCH):
             await self._write(poll, new[at : at + BATCH])
         if self._marks_seen and known:
             await self._store.change(lambda now: watches.mark_seen(poll, list(known), now))
-        elif now - self._renewed > LEASE // 3:
-            await self._store.change(lambda now: watches.renew(poll, now))
-            self._renewed = now
 
-    async def _finish(self, objects: int) -> None:
+    async def _finish(self, objects: int, trouble: str | None) -> None:
         poll = self._poll
         counted_at = poll.counted_at if poll.ready and not self._marks_seen else poll.began_at
         next_at = max(self._env.now(), poll.began_at + poll.place.interval)
-        if not await self._store.write(lambda: watches.finish(poll, objects, counted_at, next_at)):
+        if not await self._store.write(lambda: watches.finish(poll, objects, counted_at, next_at, trouble)):
             raise LeaseLost
