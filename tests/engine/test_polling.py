@@ -1,13 +1,18 @@
 """Services do not poll in a busy loop for rows that others hold, and do not miss concurrent changes."""
 
+import asyncio
+
 import pytest
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
+from horae.engine.definitions import directory as directory_module
 from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.promoter import RETRY_HELD, Promoter
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, virtual_env
+from horae.model.admission.limits import Limit, queue_limit
+from horae.model.admission.rate import Rate
 from horae.store.contract import Store
 from horae.store.executions.promote import PromotionResult
 from horae.store.sqlite.memory import MemoryDriver
@@ -82,3 +87,44 @@ async def test_a_scan_does_not_overwrite_a_concurrent_hint(store, hints, directo
     await directory.step()
 
     assert [(view.lane, view.low) for view in directory.lane_states()] == [(lane, 50)]
+
+
+@pytest.mark.parametrize("span", [0.25, 10], ids=["often", "seldom"])
+async def test_lanes_that_a_rate_keeps_full_cause_no_busy_loop(store, hints, directory, monkeypatch, span):
+    """A second lane of the queue is full for another reason."""
+    clock, now = store.env.clock, store.env.now
+    queue, lane = await store.ensure_lane(1, "default", ())
+    other = (await store.ensure_lane(1, "default", ("gpu",)))[1]
+    monkeypatch.setattr(store, "occupied", answering({lane.id: 1, other.id: 1}))
+    limit = {queue_limit(queue.id): Limit(concurrency=2, rate=Rate(count=1, per=int(span * SECOND)))}
+    monkeypatch.setattr(directory_module, "all_limits", scripted(limit))
+    opens_at, starts = 0, []
+
+    def claim(hint: Hint) -> None:
+        nonlocal opens_at
+        if lane.id in hint.lanes and now() >= opens_at:
+            starts.append(now())
+            opens_at = now() + int(span * SECOND)
+        full = {lane.id: opens_at, other.id: None}
+        directory.mark_full({one: at for one, at in full.items() if one in hint.lanes}, directory.marks())
+
+    hints.listen(claim)
+    steps, ends_at = 0, clock.monotonic() + 30
+    while clock.monotonic() < ends_at:
+        waiting = asyncio.ensure_future(directory.alarm.wait(clock, await directory.step()))
+        steps += 1
+        assert steps < 300
+        while not waiting.done():
+            await asyncio.sleep(0)
+            clock.advance(SECOND // 200)
+
+    assert len(starts) >= 0.9 * 30 / span
+    assert steps <= 30 + 2 * len(starts) + 1
+
+
+def scripted(value):
+    def script():
+        yield from ()
+        return value
+
+    return script

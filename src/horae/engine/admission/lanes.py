@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
+from msgspec import Struct
+
 from horae.engine.base.hints import MANY, Hint, add_amounts
 from horae.engine.executions.expectations import UNKNOWN
 from horae.env import SECOND, Instant, Micros
@@ -208,21 +210,30 @@ class LaneEstimates:
         return known
 
 
+class FullLane(Struct, frozen=True):
+    """A lane without room."""
+
+    low: int  # its lowest rank
+    limits: tuple[str, ...]
+    opens_at: Instant | None  # when a rate allows the next start; None if no rate is the reason
+
+
 class FullLanes:
     """The limits of lanes, and the lanes that have no room now. Claims skip them until room may have become free.
 
-    Once a second the directory forgets all full lanes, so that claims try them again.
+    A lane that is full by a rate is skipped until the rate allows the next start. Others are tried again once a second.
     """
 
     def __init__(self) -> None:
         self.limits: Mapping[str, Limit] = {}
         self.freed_count = 0  # how many times room may have become free
-        self._full: dict[int, tuple[int, tuple[str, ...]]] = {}  # lane -> its lowest rank and its limits
-        self._opens_at: Instant | None = None  # when a rate allows the next start
+        self._full: dict[int, FullLane] = {}
 
     def set_limits(self, limits: Mapping[str, Limit]) -> None:
-        """Set the limits of queues and namespaces."""
-        self.limits = limits
+        """Set the limits of queues and namespaces. If they changed, no lane counts as full."""
+        if limits != self.limits:
+            self.limits = limits
+            self._full.clear()
 
     @property
     def lanes(self) -> frozenset[int]:
@@ -241,31 +252,35 @@ class FullLanes:
 
         `opens_at` is the time at which a rate allows the next start; None if no rate is the reason.
         """
-        self._full[lane.id] = (low, self.limits_of(lane))
-        if opens_at is not None:
-            self._opens_at = opens_at if self._opens_at is None else min(opens_at, self._opens_at)
+        self._full[lane.id] = FullLane(low, self.limits_of(lane), opens_at)
 
     def pop_freed(self, lanes: Iterable[Lane]) -> dict[int, int]:
         """Remove full lanes that share a limit with one of these lanes, as they may have room now.
 
-        Return the removed lanes with their lowest ranks.
+        Return the removed lanes with their lowest ranks. Lanes that are full by a rate stay.
         """
         names = {name for lane in lanes for name in self.limits_of(lane)}
         if not names:
             return {}
         self.freed_count += 1
-        found = {lane_id: low for lane_id, (low, own_limits) in self._full.items() if not names.isdisjoint(own_limits)}
+        found = {
+            lane_id: full.low
+            for lane_id, full in self._full.items()
+            if full.opens_at is None and not names.isdisjoint(full.limits)
+        }
         for lane_id in found:
             del self._full[lane_id]
         return found
 
-    def clear(self) -> None:
-        """Remove all full lanes."""
-        self._full.clear()
-        self._opens_at = None
+    def forget(self, now: Instant, *, others: bool) -> None:
+        """Remove the lanes whose rate allows a start now and, with `others`, those that are not full by a rate."""
+        self._full = {
+            lane: full
+            for lane, full in self._full.items()
+            if (full.opens_at > now if full.opens_at is not None else not others)
+        }
 
     def wait(self, most: float, now: Instant) -> float:
         """Return the seconds until a rate allows the next start, at most `most`."""
-        if self._opens_at is None:
-            return most
-        return min(most, max(SHORTEST, (self._opens_at - now) / SECOND))
+        opens_at = min((full.opens_at for full in self._full.values() if full.opens_at is not None), default=None)
+        return most if opens_at is None else min(most, max(SHORTEST, (opens_at - now) / SECOND))

@@ -18,7 +18,7 @@ from horae.engine.definitions.definition_cache import DefinitionCache
 from horae.engine.definitions.job_cache import JobCache
 from horae.engine.executions.expectations import Expectations
 from horae.engine.service import Alarm, Wait
-from horae.env import Env, Instant
+from horae.env import SECOND, Env, Instant
 from horae.errors import Conflict
 from horae.model.admission.claim_plan import LaneState
 from horae.model.admission.placement.placement import PLAIN, fits
@@ -84,15 +84,22 @@ class LocalDirectory:
         self.lead = RankLeads(self.policy, self.expectations.of)
         self.rank = self.lead.rank
         self.full = FullLanes()
+        self._retries_at = 0.0  # when the lanes that are not full by a rate are tried again
+        self._next_step: Instant = 0
         hints.listen(self._on_hint)
 
     async def step(self) -> Wait:
         """Scan for occupied lanes that no hint announced, for paused jobs and for changed queues."""
         before = self._hint
+        await self.load_limits()
         occupied = await self._store.occupied()
         if not occupied.keys() <= self.lanes.keys():
             await self.load()
+        self._forget_full()
+        full = self.full.lanes
         for lane, rank in occupied.items():
+            if lane in full:
+                continue
             hinted = self._is_hinted(lane, before)  # the scan may have missed executions that entered since
             self._occupied[lane] = min(rank, self._occupied.get(lane, rank)) if hinted else rank
         for lane in [k for k in self._occupied if k not in occupied and not self._is_hinted(k, before)]:
@@ -100,11 +107,19 @@ class LocalDirectory:
         self.paused = await self._store.paused_jobs()
         if await self._store.read(revisions) != self._revisions:
             await self.load()
-        await self.load_limits()
-        self.full.clear()
-        if occupied:
-            self._hints.send_locally(Hint(lanes=occupied))
-        return self.full.wait(SCAN, self._env.now())
+        full = self.full.lanes
+        if open_lanes := {lane: rank for lane, rank in occupied.items() if lane not in full}:
+            self._hints.send_locally(Hint(lanes=open_lanes))
+        wait = self.full.wait(SCAN, self._env.now())
+        self._next_step = self._env.now() + int(wait * SECOND)
+        return wait
+
+    def _forget_full(self) -> None:
+        now = self._env.clock.monotonic()
+        others = now >= self._retries_at
+        if others:
+            self._retries_at = now + SCAN
+        self.full.forget(self._env.now(), others=others)
 
     async def load_limits(self) -> None:
         """Read the limits of queues and namespaces."""
@@ -335,7 +350,7 @@ class LocalDirectory:
         for lane, opens_at in lanes.items():
             if lane in self._occupied and lane in self.lanes:
                 self.full.mark_full(self.lanes[lane], self._occupied.pop(lane), opens_at)
-        if any(opens_at is not None for opens_at in lanes.values()):
+        if any(opens_at is not None and opens_at < self._next_step for opens_at in lanes.values()):
             self.alarm.ring()
 
     def learn_from_claim(self, lanes: dict[int, int | None], before: HintMarks) -> dict[int, int]:
