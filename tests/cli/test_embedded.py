@@ -57,6 +57,7 @@ async def test_a_users_job_with_the_name_of_a_demo_job_does_not_start_like_it():
         (platform.node(), os.getppid(), "live"),
         ("elsewhere", ENDED, "live"),
     ],
+    ids=["ended", "own-pid", "alive", "elsewhere"],
 )
 async def test_a_start_ends_only_the_session_of_an_ended_process_on_its_machine(host, pid, state):
     node = await ServerNode.open(system_env(), "sqlite://", EngineSettings(), "(a test)")

@@ -123,6 +123,22 @@ async def test_a_preferred_worker_is_waited_for_until_patience_ends(place: Place
     assert parcels(await far.ask()) == [second]
 
 
+async def test_lanes_that_take_long_to_check_are_checked_less_often(place: Place, monkeypatch):
+    await place.job(prefers=[{"label": "zone=eu", "patience": "1h"}])
+    await place.worker("near", labels={"zone": "eu"})
+    await place.submit()
+    await place.look()
+    placer, clock = place.node.admission.placer, place.node.env.clock
+    assert await placer.step() == 1
+
+    async def slow(_: object) -> float:
+        clock.advance(3 * SECOND)
+        return 0.5
+
+    monkeypatch.setattr(placer, "_check", slow)
+    assert await placer.step() == 12
+
+
 async def test_a_preference_that_no_worker_meets_is_not_waited_for(place: Place):
     await place.job(prefers=[{"label": "zone=eu", "patience": "1h"}])
     far = await place.worker("far")

@@ -16,8 +16,10 @@ from horae.model.executions.slice import RunningSlice
 from horae.model.fleet.protocol import PROTOCOL, Exchange, Register
 from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE as NAMESPACE
+from horae.store.admission import shares as share_moves
 from horae.store.contract import Store
 from horae.store.executions.state_changes import FinishedItems
+from tests.engine.outage import fails
 
 MS = SECOND // 1000
 
@@ -349,32 +351,73 @@ async def test_a_purge_asks_for_the_name_and_cancels_what_has_not_begun():
     assert len(t.ran) == 1
 
 
-async def test_grants_of_another_server_are_charged_here(world):
-    """Two servers share a store: each one accounts for the grants of the other."""
+@pytest.mark.parametrize("quiet", [0, 3600 * SECOND], ids=["at once", "after a quiet hour"])
+async def test_grants_of_another_server_are_charged_here(world, quiet):
+    """Two servers share a store: each one accounts for the grants of the other since its own start."""
     if world.driver.dialect != "postgresql":
         pytest.skip("several servers need PostgreSQL")
-    nodes = [ServerNode(world.env, Store(world.driver, world.env)) for _ in range(2)]
+    one, two = nodes = [ServerNode(world.env, Store(world.driver, world.env)) for _ in range(2)]
     for node in nodes:
         await node.prepare()
-    one, two = nodes
+        await node.fleet.presence.step()
     await one.admission.queues.put(NAMESPACE, "work", {"policy": {"kind": "fair", "by": "${params.tenant}"}})
     await one.definitions.jobs.put(NAMESPACE, {"name": "job", "command": ["true"], "queue": "work"})
-    register = Register(protocol=PROTOCOL, worker="w", concurrency=5, queues=("work",))
+    register = Register(protocol=PROTOCOL, worker="w", concurrency=15, queues=("work",))
     session = (await one.gateway.register(NAMESPACE, register)).session_id
-    items = [b'{"tenant":"heavy"}'] * 9 + [b'{"tenant":"light"}']
+    items = [b'{"tenant":"heavy"}'] * 19 + [b'{"tenant":"light"}']
     await one.submitter.submit_bulk(NAMESPACE, Submit(job="job"), items, origin="submit")
-    for node in nodes:
-        await node.base.directory.load()
-        await node.base.directory.step()
-        await node.base.directory.fair.step()
+    await look(one)
+    if quiet:  # what the first server granted before the second one starts is not charged there
+        await one.gateway.exchange(NAMESPACE, session, Exchange(channel=0, n=1, free=5))
+        await one.base.directory.fair.step()
+        world.clock.advance(quiet)
+        one.base.directory.fair._record((0, "of another queue"), 1.0)
+        await one.base.directory.fair.step()
+    await look(two)
 
-    await one.gateway.exchange(NAMESPACE, session, Exchange(channel=0, n=1, free=5))
+    await one.gateway.exchange(NAMESPACE, session, Exchange(channel=0, n=2 if quiet else 1, free=5))
     for node in (one, two, one, two):
         await node.base.directory.fair.step()
         world.clock.advance(SECOND)
 
     heard = {view.share: view.virtual for view in two.base.directory.lane_states()}
-    assert heard["heavy"] == 4 * SECOND  # a job that never ran is expected to take one second
+    assert heard["heavy"] == (5 if quiet else 4) * SECOND  # a job that never ran is expected to take one second
     for node in nodes:
         await node.gateway.stop()
         await node.submitter.close()
+
+
+async def look(node: ServerNode) -> None:
+    await node.base.directory.load()
+    await node.base.directory.step()
+    await node.base.directory.fair.step()
+
+
+async def test_a_reserve_counts_slots():
+    async with trial(4, ["work"]) as t:
+        await t.queue("work", policy={"kind": "fair", "by": "${params.tenant}", "reserve": {"acme": 4}})
+        await t.job("job", "work", slots=2)
+        t.submit_many(t.now, "job", [of("acme", SECOND)] * 9)
+        await t.run(t.now + SECOND // 2)
+        running = len(t._busy)
+        assert running
+        for _ in ("as charged", "as counted"):
+            (view,) = t.node.base.directory.lane_states()
+            await t.node.base.directory.fair.step()
+            assert view.owed == 4 - 2 * running
+
+
+async def test_charges_are_written_although_the_first_transaction_fails(monkeypatch):
+    async with trial(1, ["work"]) as t:
+        await fair(t)
+        t.submit(t.now, "job", SECOND, params={"tenant": "a"})
+        await t.run(t.now)
+        shares = t.node.base.directory.fair
+        monkeypatch.setattr(t.node.store.database, "is_shared", True)
+        unsent = set(shares._unsent)
+        assert unsent
+        shares._used = used = {(await t.node.base.directory.jobs.get(NAMESPACE, "job")).lane}
+        await fails(monkeypatch, shares, share_moves, "exchange_charges")
+        assert shares._unsent == unsent
+        await fails(monkeypatch, shares, share_moves, "touch")
+        assert (shares._unsent, shares._used) == (set(), used)

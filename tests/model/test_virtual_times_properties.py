@@ -6,7 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.runs.trial import jain
-from horae.model.admission.claim_plan import ASSUMED_AMOUNT, LaneState, QueuePreferences, is_plain, plan_claims
+from horae.model.admission.claim_plan import (
+    ASSUMED_AMOUNT,
+    LaneState,
+    QueuePreferences,
+    after_claim,
+    is_plain,
+    plan_claims,
+)
+from horae.model.admission.placement.placement import Cost
 from horae.model.admission.placement.preempt import to_front
 from horae.model.admission.policy import QUANTUM
 from horae.model.admission.virtual_times import VirtualTimes
@@ -182,6 +190,14 @@ def test_reserved_slots_are_filled_first():
 
     assert (first.lane.share, first.most) == ("acme", 3)
     assert (second.lane.share, second.most) == ("batch", 7)
+
+
+def test_an_execution_fills_as_many_reserved_slots_as_it_takes():
+    large = LaneState(lane=2, share="acme", virtual=50.0, price=1.0, owed=5, cost=Cost(slots=2))
+    views = [LaneState(lane=1, share="batch", virtual=0.0, price=0.1), large]
+
+    assert [claim.most for claim in plan_claims(views, 10)] == [3, 7]
+    assert after_claim(large, 2, 0).owed == 1
 
 
 def test_the_virtual_times_of_many_idle_shares_are_forgotten():

@@ -13,9 +13,10 @@ from horae.model.admission.policy import FIFO, FairPolicy, Policy
 from horae.model.admission.queue import QueueSpec
 from horae.model.admission.rank import RankLeads
 from horae.model.executions.submission import Submission
+from horae.model.fleet.server import ServerProcess
 from horae.store.admission import lanes, queues, share_lanes, shares
 from horae.store.admission.lanes import revisions
-from horae.store.fleet import expected_durations
+from horae.store.fleet import expected_durations, sessions
 from tests.store_contract.policy_life import HOUR, shared
 from tests.store_contract.world import NAMESPACE, World, spans, success
 
@@ -250,9 +251,18 @@ async def test_a_server_reads_the_charges_of_others_but_not_its_own(world: World
     heard = await world.store.write(lambda: shares.exchange_charges(me, [(1, "a", 3)], 0, now))
 
     assert [tuple(row[:4]) for row in heard] == [(1, "a", other, 7)]
-    later = now + 3600 * 1_000_000
-    await world.store.write(lambda: shares.exchange_charges(me, [(1, "a", 4)], now, later))
-    assert await world.rows("SELECT charged FROM share_charges") == [(4,)]
+
+
+async def test_charges_are_kept_as_long_as_their_server_runs(world: World):
+    running, gone, now = world.env.new_id(), world.env.new_id(), world.now()
+    server = ServerProcess(id=running, url="", host="a", pid=1, version="1", roles=("api",))
+    await world.store.write(lambda: sessions.record_server(server, now))
+    for one in (running, gone):
+        await world.store.write(lambda: shares.exchange_charges(one, [(1, "a", 4)], 0, now))  # noqa: B023
+    await world.store.write(lambda: shares.forget_charges(now))
+    assert len(await world.rows("SELECT 1 FROM share_charges")) == 2
+    await world.store.write(lambda: shares.forget_charges(now + 1))
+    assert await world.rows("SELECT server FROM share_charges") == [(running,)]
 
 
 async def test_running_executions_and_slots_of_a_queue_are_counted(world: World):

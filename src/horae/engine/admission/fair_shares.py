@@ -13,8 +13,9 @@ from msgspec import Struct, structs
 
 from horae.engine.executions.expectations import Expectations
 from horae.engine.service import Alarm, Wait
-from horae.env import Env
+from horae.env import Env, Instant
 from horae.model.admission.claim_plan import LaneState
+from horae.model.admission.placement.placement import PLAIN, Cost
 from horae.model.admission.policy import QUANTUM, FairPolicy, quantum, slots_reserved
 from horae.model.admission.queue import Queue
 from horae.model.admission.virtual_times import VirtualTimes
@@ -52,7 +53,7 @@ class FairShares:
         self.alarm = Alarm()
         self._queues: Mapping[int, Queue] = {}
         self._lanes: Mapping[int, Lane] = {}
-        self._slots: Mapping[int, int] = {}  # lane -> slots of an execution; only lanes where it is more than one
+        self._costs: Mapping[int, Cost] = {}  # lane -> cost of an execution; only lanes where it is more than a slot
         self._shares: dict[int, VirtualTimes[str]] = {}
         self._occupied: set[int] = set()  # occupied lanes of all queues
         self._occupied_by_share: dict[moves.Share, set[int]] = {}  # lanes of fair queues
@@ -65,20 +66,22 @@ class FairShares:
         self._received: dict[tuple[int, str, UUID], int] = {}
         # At the first exchange, the other servers' sums are only stored, because older charges must not count here.
         self._has_received = False
+        self._forget_at: Instant = 0
         self._since = 0  # other servers' rows that are older than this instant were read
-        # Running executions: the last count (only for queues with reserves), and the changes since.
-        self._running: dict[moves.Share, int] = {}
+        # Slots in use, only of shares with a reserve: the last count, and the changes since.
+        self._in_use: dict[moves.Share, int] = {}
         self._capacity: dict[int, int] = {}  # queue -> slots of the workers that serve it
         self._used: set[int] = set()  # lanes from which slices were granted since `step` last recorded it
 
-    def replace_lanes(self, queues: Mapping[int, Queue], lanes: Mapping[int, Lane], slots: Mapping[int, int]) -> None:
-        """Replace the queues and lanes."""
+    def replace_lanes(self, queues: Mapping[int, Queue], lanes: Mapping[int, Lane], costs: Mapping[int, Cost]) -> None:
+        """Replace the queues and lanes; lanes that are added later may be added to these mappings."""
         fair = {queue_id: queue for queue_id, queue in queues.items() if isinstance(queue.policy, FairPolicy)}
-        self._queues, self._lanes, self._slots = fair, lanes, slots
+        self._queues, self._lanes, self._costs = fair, lanes, costs
         self._policies = {
             queue_id: queue.policy for queue_id, queue in fair.items() if isinstance(queue.policy, FairPolicy)
         }
         self._shares = {queue_id: self._shares.get(queue_id) or VirtualTimes() for queue_id in fair}
+        self._outstanding = {key: out for key, out in self._outstanding.items() if key[0] in lanes}
         if fair:
             self.alarm.ring()
         self._rebuild()
@@ -171,7 +174,7 @@ class FairShares:
     def with_share(self, view: LaneState) -> LaneState:
         """Return a lane's state completed with its share and the share's virtual time."""
         share, policy, shares = self._lanes[view.lane].share, self._policies[view.queue], self._shares[view.queue]
-        cost = EXECUTION if policy.charge == "executions" else view.expected * self._slots.get(view.lane, 1)
+        cost = EXECUTION if policy.charge == "executions" else view.expected * view.cost.slots
         return structs.replace(
             view, share=share, virtual=shares.virtual(share), last_grant=shares.last_grant(share),
             price=cost / policy.weight(share), owed=self._unfilled_reserve(view.queue, share, policy),
@@ -181,7 +184,7 @@ class FairShares:
         reserve = policy.reserve.get(share)
         if reserve is None:
             return 0
-        return max(0, slots_reserved(reserve, self._capacity.get(queue, 0)) - self._running.get((queue, share), 0))
+        return max(0, slots_reserved(reserve, self._capacity.get(queue, 0)) - self._in_use.get((queue, share), 0))
 
     # After a claim, and after a report
 
@@ -196,7 +199,7 @@ class FairShares:
             charged = count * self._cost(policy, lane, running.job)
             out = self._outstanding.setdefault((lane, running.job), _Outstanding())
             out.count, out.charged, total = out.count + count, out.charged + charged, total + charged
-            self._running[key] = self._running.get(key, 0) + count
+            self._use(policy, lane, count)
         self._shares[key[0]].charge(key[1], total / policy.weight(key[1]))
         self._record(key, total / policy.weight(key[1]))
         self._used.add(lane)
@@ -207,9 +210,7 @@ class FairShares:
             policy = self.policy_of(ended.lane)
             if policy is not None:
                 count = ended.hi - ended.lo
-                actual = (
-                    count * EXECUTION if policy.charge == "executions" else ended.busy * self._slots.get(ended.lane, 1)
-                )
+                actual = count * EXECUTION if policy.charge == "executions" else ended.busy * self._slots(ended.lane)
                 self._correct(policy, ended.lane, ended.job, count, actual)
         for returned in effects.returned:
             policy = self.policy_of(returned.lane)
@@ -225,14 +226,24 @@ class FairShares:
             if out.count <= 0:
                 del self._outstanding[lane, job]
         amount = (actual - charged) / policy.weight(key[1])
-        self._running[key] = max(0, self._running.get(key, 0) - count)
+        self._use(policy, lane, -count)
         self._shares[key[0]].correct(key[1], amount)
         self._record(key, amount)
+
+    def _use(self, policy: FairPolicy, lane: int, count: int) -> None:
+        """Record that so many executions of a lane have started, or ended if negative."""
+        key = self._key(lane)
+        if key[1] in policy.reserve:
+            self._in_use[key] = max(0, self._in_use.get(key, 0) + count * self._slots(lane))
 
     def _cost(self, policy: FairPolicy, lane: int, job: UUID) -> float:
         if policy.charge == "executions":
             return EXECUTION
-        return float(self._expectations.of(job) * self._slots.get(lane, 1))
+        return float(self._expectations.of(job) * self._slots(lane))
+
+    def _slots(self, lane: int) -> int:
+        """Return the slots that an execution of a lane takes."""
+        return self._costs.get(lane, PLAIN).slots
 
     def _key(self, lane: int) -> moves.Share:
         known = self._lanes[lane]
@@ -255,18 +266,29 @@ class FairShares:
             await self._count(reserving)
         if self._used:
             used, self._used, now = self._used, set(), self._env.now()
-            await self._store.write(lambda: moves.touch(used, now))
+            try:
+                await self._store.write(lambda: moves.touch(used, now))
+            except BaseException:
+                self._used |= used
+                raise
         return FLUSH
 
     async def _exchange_charges(self, node: UUID) -> None:
         unwritten, self._unsent, now = self._unsent, set(), self._env.now()
         rows = [(*key, int(self._charged[key])) for key in sorted(unwritten)]
         since = self._since
-        others = await self._store.write(lambda: moves.exchange_charges(node, rows, since, now))
+        try:
+            others = await self._store.write(lambda: moves.exchange_charges(node, rows, since, now))
+        except BaseException:
+            self._unsent |= unwritten
+            raise
         for queue, share, server, charged, at in others:
             self._since = max(self._since, at - moves.LATE)
             self._receive(queue, share, server, charged)
         self._has_received = True
+        if now >= self._forget_at:
+            self._forget_at = now + moves.KEPT
+            await self._store.write(lambda: moves.forget_charges(now - moves.KEPT))
 
     def _receive(self, queue: int, share: str, server: UUID, charged: int) -> None:
         """Add the growth of another server's sum to a share."""
@@ -276,12 +298,10 @@ class FairShares:
             self._shares[queue].correct(share, float(charged - before))
 
     async def _count(self, queues: Iterable[int]) -> None:
-        """Count the running executions of each share and the slots of each queue, to know which reserves are free."""
+        """Count the slots that each share uses, and those of each queue, to know which reserves are free."""
         names = {queue_id: (self._queues[queue_id].namespace, self._queues[queue_id].name) for queue_id in queues}
         counted = await self._store.read(lambda: moves.queue_use(names))
-        running: dict[moves.Share, int] = {}
+        self._in_use, self._capacity = {}, counted.slots
         for lane, count in counted.running.items():
-            if lane in self._lanes:
-                key = self._key(lane)
-                running[key] = running.get(key, 0) + count
-        self._running, self._capacity = running, counted.slots
+            if (policy := self.policy_of(lane)) is not None:
+                self._use(policy, lane, count)

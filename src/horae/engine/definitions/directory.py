@@ -141,11 +141,7 @@ class LocalDirectory:
         for lane in directory.lanes:
             self._families.setdefault((lane.queue, lane.needs), []).append(lane.id)
         self.has_sealed_jobs = any(SEALED in needs for _, needs in self._families)
-        self.fair.replace_lanes(
-            self.queues,
-            self.lanes,
-            {lane_id: cost.slots for lane_id, cost in self.lane_needs.costs.items() if cost.slots > 1},
-        )
+        self.fair.replace_lanes(self.queues, self.lanes, self.lane_needs.costs)
         self.preferences.replace_queues(directory.queues)
         changed = max((tenant.updated_at for tenant in directory.namespaces), default=0)
         self._revisions = (len(self.queues), sum(queue.revision for queue in self.queues.values()), changed)

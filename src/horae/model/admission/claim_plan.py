@@ -106,12 +106,17 @@ class _Share:
         state = self.lanes[self.at]
         count = min(most, self.left)
         self.left -= count
-        self.owed -= count
+        self.owed -= count * state.cost.slots
         self.virtual += count * state.price
         if self.left <= 0:
             self.at += 1
             self.left = self.lanes[self.at].amount if self.at < len(self.lanes) else 0
         return state, count
+
+    @property
+    def most_owed(self) -> int:
+        """Return how many executions fill the slots that are reserved for the share and not in use."""
+        return -(-self.owed // self.lanes[self.at].cost.slots)
 
     @property
     def has_more(self) -> bool:
@@ -142,7 +147,7 @@ class _Queue:
         _, i, share = heappop(self._line)
         if self._line or not alone:
             most = min(most, share.quantum)
-            most = min(most, share.owed) if share.owed > 0 else most
+            most = min(most, share.most_owed) if share.owed > 0 else most
         state, count = share.take(most)
         if share.has_more:
             heappush(self._line, (share.key, i, share))
@@ -153,7 +158,7 @@ def after_claim(state: LaneState, count: int, low: int) -> LaneState:
     """Return a lane after `count` executions were taken from it; `low` is its new lowest rank."""
     return structs.replace(
         state, low=low, amount=max(1, state.amount - count), virtual=state.virtual + count * state.price,
-        owed=max(0, state.owed - count),
+        owed=max(0, state.owed - count * state.cost.slots),
     )  # fmt: skip
 
 

@@ -20,7 +20,12 @@ OTHERS = Statement(
     "charges_of_others",
     "SELECT queue, share, server, charged, at FROM share_charges WHERE at > $1 AND server <> $2 ORDER BY at",
 )
-FORGET = Statement("forget_charges", "DELETE FROM share_charges WHERE at < $1")
+# The sums of a server that runs stay: it adds to them, and a new server reads them to know what was charged before.
+FORGET = Statement(
+    "forget_charges",
+    "DELETE FROM share_charges WHERE at < $1"
+    " AND NOT EXISTS (SELECT 1 FROM servers v WHERE v.id = share_charges.server)",
+)
 RUNNING = Statement(
     "running_by_lane",
     "SELECT r.lane, sum(r.hi - r.lo) FROM given JOIN running r ON r.queue = given.queue GROUP BY r.lane",
@@ -35,7 +40,7 @@ TOUCH = Statement(
     " AND lanes.used_at < given.at - 3600000000",
 )
 LATE = 5 * SECOND  # a row may become visible this much later than its `at`
-KEPT = 600 * SECOND  # older charges are deleted
+KEPT = 600 * SECOND  # older charges of servers that have gone are deleted
 
 Share = tuple[int, str]  # queue and share
 
@@ -55,8 +60,12 @@ def exchange_charges(
         rows = [(queue, share, server, charged, now) for queue, share, charged in own]
         update = "ON CONFLICT (queue, share, server) DO UPDATE SET charged = excluded.charged, at = excluded.at"
         yield Insert("share_charges", CHARGES, rows, conflict=update)
-        yield Fetch(FORGET, (now - KEPT,))
     return (yield Fetch(OTHERS, (since, server)))
+
+
+def forget_charges(before: Instant) -> Script[None]:
+    """Delete the charges of servers that have gone, if they were last changed before an instant."""
+    yield Fetch(FORGET, (before,))
 
 
 def queue_use(queues: Mapping[int, tuple[int, str]]) -> Script[QueueUse]:

@@ -51,7 +51,7 @@ class Placer:
         begun = self._env.clock.monotonic()
         waits = [await self._check(lane) for lane in lanes]
         rest = REST_FACTOR * (self._env.clock.monotonic() - begun)
-        return 0.0 if 0.0 in waits else min(INTERVAL, max(rest, min(waits)))
+        return 0.0 if 0.0 in waits else max(rest, min(INTERVAL, *waits))
 
     async def _forget(self) -> None:
         """Delete, once an hour, the lanes of single workers (for affinity) that were unused for a day."""
