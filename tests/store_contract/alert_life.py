@@ -50,6 +50,7 @@ async def watch(world: World) -> None:
         await store.change(lambda now, found=found: alerts.settle(stored, found, world.env.new_id, now))
         world.clock.advance(120 * SECOND)
     for one in await store.change(lambda now: notices.claim(NAMESPACE, "ops", now, now + SECOND, 10)):
+        await store.write(lambda one=one: notices.release(one, world.now()))
         await store.write(lambda one=one: notices.settle(one, "delivered", 0, "", world.now()))
     await store.write(lambda: notices.forget(0, 10))
     await store.write(lambda: alerts.forget(0, 10))
