@@ -27,9 +27,9 @@ def test_put_shows_what_changes(tmp_path: Path):
     )
     assert api.requests[-1].query == {"dryRun": "true"}
     whole = FakeApi({"PUT /templates/backup": {**TEMPLATE, "affected": TEMPLATE["affected"][:1]}})
-    dry = run(whole, "templates", "put", "-f", str(file), "--dry-run", "--if-version", "0")
+    dry = run(whole, "templates", "put", "-f", str(file), "--dry-run", "--if-version", "2")
     assert "would change 1 job. Nothing was changed." in dry.stdout
-    assert whole.requests[-1].headers["if-match"] == '"0"'
+    assert whole.requests[-1].headers["if-match"] == '"2"'
     run(api, "templates", "put", "backup", "-f", str(file), "--if-version", "1")
     assert (api.requests[-1].query, api.requests[-1].headers["if-match"]) == ({}, '"1"')
 

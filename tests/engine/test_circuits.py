@@ -98,9 +98,8 @@ async def test_a_manually_opened_circuit_stays_open_until_reset(stage: Stage):
         (CIRCUIT, None, None),
         ({**CIRCUIT, "key": "${params.host}"}, "a", None),
         ({**CIRCUIT, "key": "${params.host}"}, "a", CIRCUIT),
-        (CIRCUIT, None, {**CIRCUIT, "key": "${params.host}"}),
     ],
-    ids=["removed", "removed with its key", "without its key", "with a key"],
+    ids=["removed", "removed with its key", "without its key"],
 )
 async def test_a_circuit_that_its_job_no_longer_has_lets_executions_start(stage: Stage, before, key, after):
     await stage.job(circuit=before)

@@ -1,5 +1,6 @@
 """Commands: filled-in values stay literal, and a harmful command is stopped while its neighbours continue."""
 
+import asyncio
 import logging
 import os
 import pwd
@@ -16,6 +17,7 @@ from horae.model.definitions.reading.read import parse_definition
 from horae.model.definitions.resource_limits import ResourceLimits
 from horae.model.definitions.tasks import CommandTask, PythonTask
 from horae.worker.processes.processes import all_processes, count_tasks, mark_of
+from horae.worker.processes.spawner import Spawner
 from tests.waiting import eventually
 from tests.worker.local import Jobs, result, shop
 
@@ -290,6 +292,22 @@ async def test_the_limit_of_the_output_counts_all_streams_of_a_command_together(
         outcome = await it.run(CommandTask(argv=argv, limits=ResourceLimits(output=10_000)), name="write")
     assert (outcome.outcome == "success") is fits, outcome
     assert fits or "more than 9.766 KiB of output" in outcome.error.message
+
+
+async def test_output_counts_from_the_first_byte(monkeypatch):
+    """Also what a command writes before the worker knows that it has started."""
+    spawn = Spawner.spawn
+
+    async def slowly(self, *args):
+        child = await spawn(self, *args)
+        await asyncio.shield(child.exited)
+        return child
+
+    monkeypatch.setattr(Spawner, "spawn", slowly)
+    argv = (PYTHON, "-S", "-c", WRITE, "6000", "6000")
+    async with shop() as it:
+        outcome = await it.run(CommandTask(argv=argv, limits=ResourceLimits(output=10_000)), name="write")
+    assert (outcome.outcome, outcome.error.type) == ("failed", "LimitExceeded")
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,11 @@ from horae.env import SECOND
 from horae.features.dead_letters.model import LetterFilter, Replay
 from horae.features.dead_letters.store import replays
 from horae.model.admission.claim_plan import LaneState
+from horae.model.base.ids import execution_id
 from horae.model.definitions.retry import Budgets, RetryPolicy
 from horae.model.definitions.timeouts import Timeouts
 from horae.model.triggers.decisions.values import Interval
-from horae.store.executions.leaving import timeouts
+from horae.store.executions.leaving import dead_letters, timeouts
 from horae.store.expiry.expiry import Cutoffs
 from horae.store.triggers import streaks
 from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, success
@@ -45,6 +46,9 @@ async def spend(world: World) -> None:
     worker = await world.worker("spending")
     held = await worker.claim(1, views=[LaneState(lane=job.lane)])
     await worker.report(*[failed(slice) for slice in held], policies=job.policy)
+    (letter,) = [execution_id(slice.parcel, slice.lo) for slice in held]
+    (again,) = await world.submit(job, 1)
+    await world.store.change(lambda now: dead_letters.mark("retried", [(letter, again.execution_id)], now))
 
 
 async def fail_in_a_row(world: World) -> None:

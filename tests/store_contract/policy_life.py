@@ -31,6 +31,7 @@ async def divide(world: World) -> None:
     await worker.report(*(success(slice) for slice in taken))
     now = world.now()
     await world.store.write(lambda: shares.exchange_charges(world.env.new_id(), [(job.queue, "a", 5)], 0, now))
+    await world.store.write(lambda: shares.forget_charges(0))
     await world.store.write(lambda: shares.touch(list(lanes.values()), now + 2 * HOUR))
     await world.store.read(lambda: shares.queue_use({job.queue: (NAMESPACE, "fair")}))
     await world.store.read(lambda: expected_durations.expected_since(0))

@@ -136,12 +136,9 @@ def is_due(status: CircuitStatus, now: Instant) -> bool:
 def is_left_over(circuit: Circuit | None, status: CircuitStatus) -> bool:
     """Return whether a circuit belongs to earlier settings of its job; `circuit` has the present ones, if any.
 
-    A job that got a key may still run executions without one, so its earlier circuit is left over only if a user
-    changed it: this user could not change it back.
+    A job with a key has a circuit of the empty key, too: for executions that fill in no key.
     """
-    if circuit is None:
-        return True
-    return bool(status.key) if circuit.key is None else status.forced and not status.key
+    return circuit is None or (circuit.key is None and bool(status.key))
 
 
 def bucket_of(circuit: Circuit, now: Instant) -> Instant:

@@ -199,11 +199,12 @@ class CommandRunner(TaskRunner):
         running = RunningCommand(self.host, run.plan.spec.grace / SECOND)
         run.hold(begun, running)
         bounds, spawn = launch.bounds, self.host.spawner.spawn
-        child = await spawn(launch.argv, launch.env, launch.cwd, [output.writer for output in outputs], launch.frame)
         meter = None if bounds.all.output is None else OutputMeter(bounds.all.output, running.too_much)
         for output in outputs:
-            output.close_writer()
             output.meter = meter
+        child = await spawn(launch.argv, launch.env, launch.cwd, [output.writer for output in outputs], launch.frame)
+        for output in outputs:
+            output.close_writer()
         running.started(child)
         following = self.host.after(READ_EVERY, self._follow, file, child)
         try:
