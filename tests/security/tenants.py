@@ -305,6 +305,10 @@ BODIES: Mapping[str, Bodies] = {
         {"protocol": PROTOCOL, "worker": v["worker"], "concurrency": 1, "queues": [v["queue"]]}
     ],
     "sessions.exchange": lambda v: [{"channel": 0, "n": 1, "free": 1}],
+    "sessions.reattach": lambda v: [
+        {"answered": [0] * 8, "held": []},
+        {"answered": [0] * 8, "held": [{"parcel": _items(v)["parcel"], "lo": 0, "hi": 1, "attempt": 1}]},
+    ],
     "sessions.submit": lambda v: [{**_items(v), "call": "1", "submissions": [{"job": v["job"]}]}],
     "sessions.remember": lambda v: [{"steps": [{**_items(v), "name": "mine"}]}],
     "sessions.upload": lambda v: [{"told": "mine"}],

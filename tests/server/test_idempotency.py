@@ -27,6 +27,7 @@ async def count(node: ServerNode) -> int:
 # same, in the transaction that submits. Every other route is listed with the reason why a repetition does no harm.
 WITHOUT_KEYS = {
     "sessions.exchange": "an exchange has a number; one that was answered is answered again",
+    "sessions.reattach": "a session is re-attached once after each failover",
     "sessions.submit": "a child's key is its parent and the number of the call",
     "sessions.remember": "a step has a name and is remembered once",
     "events.send": "an event has an id; one that was kept is answered again and fires nothing",

@@ -73,6 +73,7 @@ RARE = {
     *("revoke_browsers_of_key", "revoke_codes_of_key", "replace_key"),
     *("end_browsers_of_key", "is_last_admin_key", "revoke_enrolments_of"),
     *("present_versions", "some_hooks", "replace_hook_secrets"),
+    *("detach_old_epoch", "end_detached", "attach_session", "held_by_detached"),  # once after a failover
     *RARE_SHARING,
     *RARE_LIMITS,
     *RARE_ALERTS,
