@@ -65,7 +65,7 @@ class Postgres:
         if self.port:
             return self._start_on(self.port)
         for tries_left in reversed(range(PORT_TRIES)):
-            port = _free_port()
+            port = free_port()
             try:
                 self._start_on(port)
             except HoraeError:
@@ -141,7 +141,7 @@ class Postgres:
     def _program(self, name: str) -> Path:
         """Return a program of the wheel, or of a copy of the wheel if the unprivileged account cannot read it."""
         package = _wheel()
-        if os.geteuid() == 0 and not _open_to_all(package):
+        if os.geteuid() == 0 and not open_to_all(package):
             package = self._copy_of(package)
         return package / "pginstall" / "bin" / name
 
@@ -187,11 +187,11 @@ def _wheel() -> Path:
     return Path(spec.origin).parent
 
 
-def _open_to_all(path: Path) -> bool:
+def open_to_all(path: Path) -> bool:
     return all(folder.stat().st_mode & stat.S_IXOTH for folder in (path, *path.parents))
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -62,7 +62,7 @@ async def test_the_server_ends_with_its_killed_owner():
 async def test_root_can_use_a_wheel_that_other_users_cannot_read(monkeypatch):
     if os.geteuid() != 0:
         pytest.skip("only root hands the server to another account")
-    monkeypatch.setattr(module, "_open_to_all", lambda path: False)
+    monkeypatch.setattr(module, "open_to_all", lambda path: False)
     theirs, ours = os.pipe()
     server = module.Postgres(Path(tempfile.mkdtemp(prefix="horae-postgres-")))
     server.create()

@@ -20,7 +20,7 @@ import msgspec
 import psutil
 from msgspec import Struct
 
-from bench.kit.postgres import UNPRIVILEGED, _free_port
+from bench.kit.postgres import UNPRIVILEGED, free_port
 from tools.clusters import programs
 from tools.clusters.members import Member, processes, send
 
@@ -71,14 +71,14 @@ class Cluster:
         programs.check(postgres)
         made = [
             Member(
-                name=f"pg{i + 1}", postgres=_free_port(), rest=_free_port(), postgres_relay=_free_port(),
-                rest_relay=_free_port(), etcd_relay=_free_port(),
+                name=f"pg{i + 1}", postgres=free_port(), rest=free_port(), postgres_relay=free_port(),
+                rest_relay=free_port(), etcd_relay=free_port(),
             )
             for i in range(members)
         ]  # fmt: skip
         layout = Layout(
-            postgres=postgres, synchronous=synchronous, members=made, etcd=_free_port(), etcd_peer=_free_port(),
-            haproxy=_free_port(),
+            postgres=postgres, synchronous=synchronous, members=made, etcd=free_port(), etcd_peer=free_port(),
+            haproxy=free_port(),
         )  # fmt: skip
         cluster = cls(folder, layout)
         cluster._prepare()

@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from bench.kit.postgres import Postgres, _open_to_all, available
+from bench.kit.postgres import Postgres, available, open_to_all
 from tools.peers.environment import installed
 
 HERE = Path(__file__).parent
@@ -54,7 +54,7 @@ def patroni(folder: Path) -> list[str]:
     if os.geteuid() != 0:
         return [str(installed(HERE, root=ROOT / ".cluster").program("patroni"))]
     site = installed(HERE, root=ROOT / ".cluster", python=SYSTEM).site()
-    if not _open_to_all(site):
+    if not open_to_all(site):
         copy = folder / "patroni"
         if not copy.exists():
             shutil.copytree(site, copy)

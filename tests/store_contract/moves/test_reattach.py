@@ -39,6 +39,15 @@ async def test_a_failover_detaches_sessions_that_can_re_attach_and_ends_the_othe
     assert states == ["closed", "detached-draining", "detached"]
 
 
+async def test_a_label_does_not_stand_for_the_capability_to_re_attach(world: World):
+    labelled = Register(protocol=1, worker="w", labels={"reattaches": "yes"})
+    session = await world.store.register(NAMESPACE, labelled)
+
+    await fail_over(world)
+
+    assert (await world.store.session(session.id)).state == "closed"
+
+
 async def test_a_detached_session_gets_no_work_and_reports_nothing(world: World):
     parcel = await world.parcel(await world.job(), 2)
     w = await attachable(world)

@@ -19,7 +19,7 @@ LIVE: frozenset[str] = frozenset({"live", "draining"})
 # gives them back the state that is named here.
 DETACHED: dict[str, SessionState] = {"detached": "live", "detached-draining": "draining"}
 PRESENT = LIVE | DETACHED.keys()  # sessions that have not ended
-REATTACHES = "reattaches"  # the capability of a worker that re-attaches its session after a failover
+REATTACHES = "reattaches:"  # capability of workers that re-attach after a failover; no label has this form
 
 _SEEN = struct.Struct(f"<{CHANNELS}q")
 NOTHING_SEEN = _SEEN.pack(*[0] * CHANNELS)
